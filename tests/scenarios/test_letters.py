@@ -127,7 +127,7 @@ def test_a_workflow_rebuilt_from_its_files_has_its_letters_delivered(profile: st
     restored = {"cycle": "CycleRestored", "handoff": "HandoffsRestored"}[profile]
     kept = stage.state
 
-    stage._state = None
+    stage.outcomes.clear()
     stage.apply(getattr(events, restored)(workflow=kept.workflow, state=kept.model_dump(mode="json")))
 
     delivered = [step.id for step in stage.last.steps if step.step == "deliver"]

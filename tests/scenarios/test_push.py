@@ -117,7 +117,7 @@ def test_a_workflow_rebuilt_during_its_push_pushes_again(profile: str) -> None:
     kept = stage.state
     restored = {"cycle": "CycleRestored", "handoff": "HandoffsRestored"}[profile]
 
-    stage._state = None
+    stage.outcomes.clear()
     stage.apply(getattr(events, restored)(workflow=kept.workflow, state=kept.model_dump(mode="json")))
 
     assert [step.id for step in stage.last.steps] == [f"{kept.workflow}.push.1"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fixloop.commands.clocks import is_away
+from fixloop.commands.presenter import is_away
 from fixloop.commands.screen import console
 from fixloop.commands.session import Seen
 from fixloop.commands.timeline import Happening, happenings, with_ticks

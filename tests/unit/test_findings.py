@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fixloop.commands.choices import choices
-from fixloop.commands.findings import SHOWN_LINES, finding_lines
+from fixloop.commands.choices import SHOWN_LINES, choices, finding_lines
 from fixloop.commands.integrity import holds_in
 from fixloop.commands.outcome import next_command, result_lines
 from fixloop.protocol import events as ev

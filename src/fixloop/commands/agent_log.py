@@ -173,8 +173,7 @@ def _happenings(entry: Entry, line: Callable[[dict[str, Any], Any], Line], state
         words.append(f"[{by['ticket']}, fence {by['fence']}, {by['owner']}]")
     yield Happening(at, "timer" if kind == "deadline-reached" else "event", " ".join(words), entry.seq)
     for change in entry.body.get("transitions", ()):
-        text = f"{change['agent']}: {change['before']} → {change['after']}"
-        yield Happening(at, "status", text, entry.seq)
+        yield Happening(at, "status", f"{change['agent']}: {change['before']} → {change['after']}", entry.seq)
     for note in entry.body.get("notes", ()):
         yield Happening(at, _NOTES.get(kind, "note"), note, entry.seq)
     if kind in ("paused", "continued"):

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.presenter import Standing, way_out
+from fixloop.commands.presenter import Standing, clock_line, deadline_of, way_out
 from fixloop.commands.screen import few, short
-from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.durations import iso_stamp, minutes_seconds
 from fixloop.protocol.ids import called
 from fixloop.store.records import Snapshot
 
@@ -44,14 +43,9 @@ class AtWork(NamedTuple):
 
 def clocks(found: Snapshot, state: Any, at_work: Iterable[AtWork], owner: str) -> str:
     """Elapsed time, runs, deadline and whose turn it is, on one line."""
-    now = state.ended_at or found.moment.at
-    parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
-    parts += [each.line(found) for each in at_work]
-    due = deadline_of(found)
-    if due is not None:
-        parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
+    elapsed = (state.ended_at or found.moment.at) - state.started_at
     turn = "paused" if state.paused_clock is not None else f"{owner}'s turn"
-    return " · ".join(parts if state.ended else [*parts, turn])
+    return clock_line(found, elapsed, (each.line(found) for each in at_work), "" if state.ended else turn)
 
 
 def away_line(state: Any) -> tuple[str, str]:
@@ -107,9 +101,9 @@ def told(outcome: str, closing: str, asked: Mapping[str, str]) -> str:
 
 
 def shared(
-    found: Snapshot, state: Any, *, is_paused: bool, held: Mapping[str, Any] | None, owner: str
+    found: Snapshot, state: Any, *, asks: bool, held: Mapping[str, Any] | None, owner: str
 ) -> dict[str, Any]:
-    """`status ISSUE --json`, as far as both share it."""
+    """`status ISSUE --json`, as far as both share it; `asks`: a question to a person is open."""
     due = deadline_of(found)
     return {
         "issue": state.issue,
@@ -117,7 +111,7 @@ def shared(
         "workflow_id": state.workflow,
         "profile": state.profile,
         "status": str(state.status),
-        "paused": is_paused,
+        "paused": asks or held is not None,
         "held": held,
         "verdict": _VERDICTS.get(state.outcome, "not_passed") if state.ended else None,
         "outcome": state.outcome or None,

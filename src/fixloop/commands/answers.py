@@ -68,8 +68,7 @@ def fixed(
     if merge and not here:
         raise UsageError("--merge needs --here")
     with open_workflow(issue, project) as (session, workflow):
-        work = Work(agent, file, here, merge, rev, blocked)
-        handlers_of(session, workflow).fixed(session, workflow, work)
+        handlers_of(session, workflow).fixed(session, workflow, Work(agent, file, here, merge, rev, blocked))
 
 
 def decline(

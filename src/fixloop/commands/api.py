@@ -102,22 +102,10 @@ def enqueue(
         UsageError: the path, the configuration or the fixer cannot be used; nothing was created.
         InfrastructureError: Redis or git is away.
     """
-    text = str(repo)
-    feature = Feature(
-        issue=issue,
-        repo=text,
-        ref=ref,
-        name=name,
-        fixer=fixer,
-        only=only,
-        base=base,
-        gates_all=all,
-        push=push,
-        profile=profile,
-        task=task,
-    )
+    given = locals() | {"repo": str(repo)}
+    feature = Feature(gates_all=given.pop("all"), **given)
     known = usable(feature)
-    with open_session(Path.cwd() if feature.is_url else Path(text), create=True) as session:
+    with open_session(Path.cwd() if feature.is_url else Path(repo), create=True) as session:
         handed_in = _enqueue(session.engine, feature, cache=session.settings.cache_dir, known=known)
         session.draw(handed_in.workflow)
         return _status(look(session, handed_in.workflow))

@@ -47,8 +47,7 @@ def apply_to(path: Path, session: Session, state: Any) -> None:
         )
     mirror = bring_work(session.store, state, session.settings.cache_dir)
     files = apply_changes(path, base=snapshot.commit, tip=state.tip, mirror=mirror)
-    for name in files:
-        print_lines(name)
+    print_lines(*files)
     note(
         f"{len(files)} file{'s' * (len(files) > 1)} changed in {path.absolute()}"
         if files

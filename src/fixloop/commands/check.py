@@ -4,6 +4,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -211,11 +212,8 @@ def _compared(last: LastCheck, found: Iterable[Kept]) -> Comparison:
 def in_order(found: Iterable[Kept]) -> list[list[tuple[str, Failure]]]:
     """The failures with their ids, grouped by cause, largest group first; a group's first is its example."""
     failures = [failure for each in found for failure in each.result.failures]
-    positions = groups([FailureRef.of(failure) for failure in failures])
-    numbered, made = iter(range(1, len(failures) + 1)), []
-    for group in positions:
-        made.append([(f"F{next(numbered)}", failures[position]) for position in group])
-    return made
+    numbers, causes = count(1), groups(map(FailureRef.of, failures))
+    return [[(f"F{next(numbers)}", failures[position]) for position in cause] for cause in causes]
 
 
 def failure_rows(failures: Sequence[Sequence[tuple[str, Failure]]]) -> Iterator[str]:

@@ -1,14 +1,18 @@
-"""What a person can decide: each answer to an escalation, what it does, and which is recommended."""
+"""What a person can decide: why a passing run is held, each answer, what it does, and which is recommended."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fixloop.commands.screen import short
 from fixloop.protocol import diagnosis
+from fixloop.protocol.checks import Finding
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import ON_A_HOLD, Decision, Reason
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import OpenEscalation, State
+
+SHOWN_LINES: Final = 12
+"""Of each side of a finding; the log has all lines."""
 
 
 class Choice(NamedTuple):
@@ -64,6 +68,19 @@ def choice_lines(found: Sequence[Choice]) -> Iterator[str]:
     for each in found:
         why = f" (recommended: {short(each.because, 300)})" if each.because else ""
         yield f"{each.command:{width}}  # {each.does}{why}"
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """Why a passing run is held, with both sides; nothing if it is not held."""
+    lines = []
+    for found in findings:
+        place = f"{found.file}:{found.line}" if found.line is not None else found.file
+        lines.append(f"  {found.rule}: {short(found.text, 300)}{f' ({short(place)})' if place else ''}")
+        for sign, side in (("-", found.old), ("+", found.new)):
+            rows = side.splitlines()
+            lines += (f"    {sign} {row[:160]}" for row in rows[:SHOWN_LINES])
+            lines += [f"    {sign} … {len(rows) - SHOWN_LINES} more lines"] * (len(rows) > SHOWN_LINES)
+    return [*lines, "  without these rules the verdict would be: passed"] if lines else []
 
 
 def no_fixer(state: State) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import typer
@@ -22,7 +22,10 @@ def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
         raise UsageError("--issue and --from exclude each other; each line names its own")
     made = joined = refused = 0
     with ExitStack() as opened:
-        lines = opened.enter_context(_lines(file))
+        try:
+            lines = sys.stdin.buffer if str(file) == "-" else opened.enter_context(file.open("rb"))
+        except OSError as error:
+            raise UsageError(f"cannot read the features {file}: {error.strerror or error}") from None
         session = opened.enter_context(open_session(directory, create=True))
         opened.enter_context(session.hints.together())
         cache = session.settings.cache_dir
@@ -37,20 +40,6 @@ def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
     note(f"{made} submitted, {joined} already submitted, {refused} refused")
     if refused:
         raise typer.Exit(ExitCode.USAGE)
-
-
-@contextmanager
-def _lines(file: Path) -> Iterator[Iterator[bytes]]:
-    """A file, or standard input, read as needed. Raises UsageError if it cannot be read."""
-    if str(file) == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        opened = file.open("rb")
-    except OSError as error:
-        raise UsageError(f"cannot read the features {file}: {error.strerror or error}") from None
-    with opened:
-        yield opened
 
 
 def _features(lines: Iterable[bytes], usual: Feature) -> Iterator[Feature | UsageError]:

@@ -86,7 +86,6 @@ def restore_lost(issue: str | None) -> None:
 
 
 def _put_back(session: Session, root: Path, issue: int) -> str:
-    cache = session.settings.cache_dir
-    workflow = rebuild(session.store, root, issue, cache=cache, hint=session.hints)
+    workflow = rebuild(session.store, root, issue, cache=session.settings.cache_dir, hint=session.hints)
     say(f"issue {issue} was lost, and rebuilt from the files in {root}; its history starts over")
     return workflow

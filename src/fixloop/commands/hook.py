@@ -196,12 +196,9 @@ def _reply(name: str, call: Call, folder: Path, cache: Path, limits: Limits | No
         if not session.tree:
             keep_session(cache, session.with_(tree=checkout_tree(folder)), call.session)
         return Reply()
-    if call.is_cut_off:
+    if call.is_cut_off or (session.tree and not session.since and session.tree == checkout_tree(folder)):
         return Reply()
-    if session.tree and not session.since and session.tree == checkout_tree(folder):
-        return Reply()
-    found = _found(folder, DIALECTS[name].seconds)
-    session, reply = answered(session, found, datetime.now(UTC), limits)
+    session, reply = answered(session, _found(folder, DIALECTS[name].seconds), datetime.now(UTC), limits)
     # Count first, then answer: an uncounted loop would never end.
     keep_session(cache, session, call.session)
     return reply

@@ -7,10 +7,9 @@ from typing import Any, Final
 from fixloop.chat.channels import TO_USER
 from fixloop.chat.directory import read_chat
 from fixloop.chat.tree import chats_below, default_chats
-from fixloop.commands.choices import Choice, choice_lines
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.findings import finding_lines
+from fixloop.commands.choices import Choice, choice_lines, finding_lines
 from fixloop.commands.lookup import NothingYet, prefix_of
+from fixloop.commands.presenter import deadline_of
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, Seen, Session, here, open_session
 from fixloop.errors import Damaged, NewerVersion
@@ -174,5 +173,4 @@ def _asked_in_chats(here: Path) -> Iterator[dict[str, Any]]:
 def _item(**facts: Any) -> dict[str, Any]:
     """An item outside any workflow."""
     absent = ("issue", "workflow_id", "project", "deadline", "max_iterations", "escalation_id")
-    nothing = dict.fromkeys(absent)
-    return {**nothing, "waits_for": "user", "target": "user", "options": [], **facts}
+    return {**dict.fromkeys(absent), "waits_for": "user", "target": "user", "options": [], **facts}

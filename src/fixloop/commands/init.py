@@ -68,8 +68,7 @@ def init_command(
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     print_lines(str(target))
-    is_empty = NOTHING_DETECTED in text
-    say("add the checks to run" if is_empty else "review it; `fixloop run` uses it")
+    say("add the checks to run" if NOTHING_DETECTED in text else "review it; `fixloop run` uses it")
     if agent:
         say(f'try its command once, as agents change their flags: `echo "say hello" | {agent} …`')
     if agent in DIALECTS:
@@ -97,8 +96,7 @@ def _first_text(directory: Path, agent: str, *, coverage: float | None, is_tried
             for check in tests.checks
         )
         plain = tests.model_copy(update={"checks": checks})
-        alone = first.model_copy(update={"specialists": (plain,)})
-        again = _tried(directory, alone, installed)
+        again = _tried(directory, first.model_copy(update={"specialists": (plain,)}), installed)
         if all(map(_passed, again.values())):
             entries = tuple(plain if entry is tests else entry for entry in first.specialists)
             first, found = first.model_copy(update={"specialists": entries}), found | again

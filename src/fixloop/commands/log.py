@@ -40,8 +40,7 @@ def log_command(
     message in full.
     """
     if all and specialist is not None:
-        told = "--all and --specialist exclude each other: only messages belong to a specialist"
-        raise UsageError(told)
+        raise UsageError("--all and --specialist exclude each other: only messages belong to a specialist")
     with open_session() as session:
         seen = look(session, session.workflow_of(issue, project))
         entries = session.store.history(seen.found.workflow)

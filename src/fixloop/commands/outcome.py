@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
-from fixloop.commands.findings import finding_lines
+from fixloop.commands.choices import choice_lines, choices, finding_lines, fix_choices, no_fixer
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
 from fixloop.commands.verdict import blocking, flakes, missing_lines, passed_over
@@ -172,13 +171,10 @@ def _ending(state: State) -> str:
         return "not verified: nothing could run here"
     runs = sum(entry.iteration for entry in applicable)
     verdict = _VERDICTS[state.verdict or "passed"]
-    counts = f"{_counted(len(applicable), 'specialist')}, {_counted(runs, 'run')}"
+    specialists = f"{len(applicable)} specialist{'s' * (len(applicable) != 1)}"
+    counts = f"{specialists}, {runs} run{'s' * (runs != 1)}"
     ran = "what ran has passed: " if state.outcome is WorkflowOutcome.UNVERIFIED else ""
     return f"{verdict} ({ran}{counts}, tree {state.tree[:12]})"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _run_of(state: State) -> str:

@@ -16,9 +16,8 @@ from fixloop.intake.redaction_scope import redaction_for
 from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, request_for, run_offered_at
 from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
 from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
-from fixloop.protocol.agents import ORCHESTRATOR, USER
 from fixloop.protocol.answers import LIMIT_BYTES
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import ORCHESTRATOR, USER, Event
 from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change

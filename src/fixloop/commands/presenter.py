@@ -1,12 +1,14 @@
-"""What a command needs to show a profile's workflows: one record of functions per profile."""
+"""What a command needs to show a profile's workflows: one record of functions per profile, and their deadlines."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.profile_table import loaded, names, registered
+from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds, stamp
 from fixloop.protocol.ids import called
 from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
@@ -138,3 +140,42 @@ def across_all(profiles: Collection[str], store: Store, prefix: str) -> Mapping[
     counted = (each for each in map(registered, names()) if each.is_counted and each.name in profiles)
     found = {each.name: loaded(each.presenter).across(store, prefix) for each in counted}
     return {name: across for name, across in found.items() if across is not None}
+
+
+def is_away(before: Moment, after: Moment) -> bool:
+    """True when no sweep has moved the engine's clock for 5 s (K34): there is no worker to continue."""
+    return after.at > before.at and after.clock <= before.clock
+
+
+def deadline_of(found: Snapshot) -> datetime | None:
+    """When the next deadline is due on the wall clock, if the engine keeps running (K34)."""
+    if not found.deadlines or found.fields.get("held"):
+        return None
+    return found.moment.at + timedelta(seconds=min(found.deadlines.values()) - found.moment.clock)
+
+
+def clock_line(found: Snapshot, elapsed: timedelta, at_work: Iterable[str], turn: str) -> str:
+    """Elapsed time, work, deadline and whose turn it is, on one line; without `turn` it has ended."""
+    parts = [f"elapsed {hours_minutes_seconds(elapsed.total_seconds())}", *at_work]
+    due = deadline_of(found)
+    if due is not None:
+        parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
+    return " · ".join([*parts, turn] if turn else parts)
+
+
+def deadline_line(found: Snapshot, away: bool) -> Iterator[tuple[str, str]]:
+    """When the next deadline is due, or how much time is left while clocks are stopped; nothing without one."""
+    due = deadline_of(found)
+    if due is None:
+        return
+    left = (due - found.moment.at).total_seconds()
+    if away:
+        yield "deadline", f"in {minutes_seconds(max(0.0, left))}, but clocks are stopped until a worker runs"
+    else:
+        yield "deadline", f"{stamp(due)} UTC, {f'in {minutes_seconds(left)}' if left > 0 else 'due'}"
+
+
+def since(at: datetime, found: Snapshot) -> str:
+    """` since` a time, and how long ago that is."""
+    waited = max(0.0, (found.moment.at - at).total_seconds())
+    return f" since {stamp(at)} UTC ({hours_minutes_seconds(waited)})"

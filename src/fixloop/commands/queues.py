@@ -1,6 +1,6 @@
 """`queues`: the work in each queue, for people and for autoscalers."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
@@ -26,8 +26,7 @@ def queues(
     total = sum(each.ready + each.claimed for each in found)
     if json:
         load = {} if concurrency is None else {"load": total / concurrency}
-        document: dict[str, Any] = {"queues": [each._asdict() for each in found], **load}
-        print_json(document)
+        print_json({"queues": [each._asdict() for each in found], **load})
         return
     made = table("queue", "ready", "at work", "oldest")
     for each in found:

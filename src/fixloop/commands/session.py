@@ -29,7 +29,7 @@ from fixloop.repository.snapshot import issues_handed_in
 from fixloop.servers.redis_place import Place
 from fixloop.servers.settings import RedisUrls, Settings, load_settings, redis_urls
 from fixloop.store.connection import Connection
-from fixloop.store.contract import Store
+from fixloop.store.contract import Store, snapshot_of
 from fixloop.store.damage import BROKEN, reading
 from fixloop.store.records import Snapshot
 from fixloop.store.redis_store import RedisStore
@@ -97,10 +97,7 @@ class Session:
 
     def stored(self, workflow: str) -> Snapshot:
         """A workflow as stored. Raises UsageError if there is none with that id."""
-        found = self.store.read(workflow)
-        if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists all workflows")
-        return found
+        return snapshot_of(self.store, workflow)
 
     def _engine(self, profile: "Profile[Any]") -> "ProfileEngine[Any]":
         from fixloop.engine.engine import ProfileEngine

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from fixloop.commands.clocks import is_away
 from fixloop.commands.lookup import NothingYet, prefix_of, project_of
-from fixloop.commands.presenter import Across, across_all, documented
+from fixloop.commands.presenter import Across, across_all, documented, is_away
 from fixloop.commands.screen import print_json, print_lines, row, say, short, show, table
 from fixloop.commands.session import AsJson, OptionalIssue, ProjectOption, look, open_session
 from fixloop.commands.validation_status import WAITS

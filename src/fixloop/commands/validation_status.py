@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands import outcome
 from fixloop.commands.agent_work import away_line
-from fixloop.commands.choices import choice_lines, choices, fix_choices, no_fixer
-from fixloop.commands.clocks import deadline_line, deadline_of, since
-from fixloop.commands.findings import finding_lines
+from fixloop.commands.choices import choice_lines, choices, finding_lines, fix_choices, no_fixer
+from fixloop.commands.presenter import deadline_line, deadline_of, since
 from fixloop.commands.screen import row, table
 from fixloop.commands.verdict import blocking
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp

@@ -35,8 +35,7 @@ def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> st
         verdict = f"not verified (what ran has passed: {count})"
     else:
         verdict = f"passed ({count})"
-    flaky = flakes(each.result.evidence for each in found)
-    parts = [verdict, *flaky, *passed_over(unverified)]
+    parts = [verdict, *flakes(each.result.evidence for each in found), *passed_over(unverified)]
     optional = [
         f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
     ]

@@ -13,8 +13,8 @@ from typing import Annotated, Final, NamedTuple
 
 from typer import Argument, Exit, Option
 
-from fixloop.commands.clocks import is_away
 from fixloop.commands.exit_codes import ExitCode
+from fixloop.commands.presenter import is_away
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
 from fixloop.errors import UsageError

@@ -13,16 +13,16 @@ from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
 from fixloop.engine.profile import AnyOutcome, Profile, S, iso, profile_named
-from fixloop.errors import Damaged, ProtocolError, UsageError
+from fixloop.errors import Damaged, ProtocolError
 from fixloop.protocol.event import Event, Start
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket, attend_ticket
-from fixloop.store.contract import Store
+from fixloop.store.contract import Store, snapshot_of
 from fixloop.store.keys import shard_of
 from fixloop.store.packing import NOTHING, Context
-from fixloop.store.records import Claim, Commit, Committed, GoesOn, Snapshot
+from fixloop.store.records import Claim, Commit, Committed, GoesOn
 
 MOST_OF_A_REASON: Final = 500
 ROUNDS: Final = 60
@@ -120,13 +120,7 @@ class ProfileEngine(Generic[S]):
 
     def state(self, workflow: str) -> S:
         """The workflow's current state; UsageError if there is no such workflow."""
-        return self.profile.load(self._read(workflow).snapshot)
-
-    def _read(self, workflow: str) -> Snapshot:
-        found = self.store.read(workflow)
-        if found is None:
-            raise UsageError(f"no workflow {workflow}; `fixloop status` lists all workflows")
-        return found
+        return self.profile.load(snapshot_of(self.store, workflow).snapshot)
 
     def apply(self, workflow: str, event: Event, *, operation: str) -> ProfileApplied[S]:
         """Apply an outside event, once per `operation`. Raises Unexpected if the state does not allow it: the state
@@ -151,7 +145,7 @@ class ProfileEngine(Generic[S]):
         self._apply(workflow, event, f"refused/{digest}")
 
     def _apply(self, workflow: str, event: Event, operation: str) -> ProfileApplied[S]:
-        found = self._read(workflow)
+        found = snapshot_of(self.store, workflow)
         state = self.profile.load(found.snapshot)
         basis = _Basis(found.version, found.head, found.context, found.moment, state)
         for round_ in range(ROUNDS):

@@ -85,8 +85,7 @@ def all_failures(store: Store, state: State) -> bytes:
     found = _FAILURES.validate_json(kept or b"[]")
     last = state.active.last_run
     for ref in last.failures[len(found) :] if last is not None else ():
-        facts = ref.model_dump(exclude={"headline"})
-        found.append(Failure(**facts, message=ref.headline))
+        found.append(Failure(**ref.model_dump(exclude={"headline"}), message=ref.headline))
     return _FAILURES.dump_json(found, exclude_defaults=True)
 
 

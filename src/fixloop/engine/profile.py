@@ -19,23 +19,12 @@ from fixloop.protocol.ticket import Ticket
 class AnyState(Protocol):
     """The attributes that every profile's state has; the states are pydantic models."""
 
-    @property
-    def workflow(self) -> str: ...
-
-    @property
-    def issue(self) -> int: ...
-
-    @property
-    def configuration(self) -> str: ...
-
-    @property
-    def snapshot(self) -> str: ...
-
-    @property
-    def tip(self) -> str: ...
-
-    @property
-    def last_at(self) -> datetime: ...
+    workflow: str
+    issue: int
+    configuration: str
+    snapshot: str
+    tip: str
+    last_at: datetime
 
     @property
     def ended(self) -> bool: ...

@@ -84,8 +84,7 @@ def replay(entries: Iterable[Entry], profile: Profile[Any] | None = None) -> tup
             return count, []
         try:
             now = Moment(datetime.fromisoformat(entry.body["at"]), float(entry.body["clock"]))
-            event = profile.read_event(json.dumps(entry.body["event"]))
-            made = profile.decide(state, event, now)
+            made = profile.decide(state, profile.read_event(json.dumps(entry.body["event"])), now)
         # A damaged or forged entry can make `decide` raise anything; that is a finding, and the audit goes on.
         except (FixloopError, LookupError, TypeError, ValueError, AttributeError) as error:
             return count, [f"entry {entry.seq} cannot be replayed: {' '.join(str(error).split())[:200]}"]

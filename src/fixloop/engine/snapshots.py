@@ -11,8 +11,6 @@ from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol.state import SCHEMA_VERSION, State
 
 _WORKFLOW: Final = re.compile(rb'"workflow":"([0-9a-f]{8}-\d{1,15}-\d{1,9})"')
-
-
 M = TypeVar("M", bound=BaseModel)
 
 

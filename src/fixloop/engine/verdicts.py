@@ -45,8 +45,7 @@ def issues_of(state: State) -> list[str]:
     found = [f"{entry.name}: {described(failure)}" for entry, failure in failures_of(state)]
     found += [f"{each.specialist}: {text}" for each, text in missing_in(state)]
     rest = len(found) - MOST_ISSUES
-    shown = found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
-    return shown
+    return found[:MOST_ISSUES] + ([f"{rest} more failures"] if rest > 0 else [])
 
 
 def missing_in(state: State) -> Iterator[tuple[Unverified, str]]:
@@ -73,16 +72,12 @@ def summary_of(state: State) -> str:
     return f"{outcome}: {passed} of {len(applicable)} {specialists} passed on the final tree"
 
 
-def results_of(state: State) -> str:
-    return "; ".join(_result(entry) for entry in state.specialists if entry.applicable)
-
-
-def _result(entry: SpecialistState) -> str:
-    last = entry.last_run
-    if last is None:
-        return f"{entry.name} was not run"
-    how = "passed" if last.passed else f"failed with {last.count}"
-    return f"{entry.name} {how} in run {last.number}"
+def results_of(state: State) -> Iterator[str]:
+    for entry in (each for each in state.specialists if each.applicable):
+        last, how = entry.last_run, "was not run"
+        if last is not None:
+            how = f"{'passed' if last.passed else f'failed with {last.count}'} in run {last.number}"
+        yield f"{entry.name} {how}"
 
 
 def as_json(state: State) -> str:
@@ -107,6 +102,6 @@ def as_json(state: State) -> str:
 
 def as_markdown(state: State) -> str:
     head = [f"# Validation: {summary_of(state)}", "", f"`fixloop log {state.workflow}` shows all of it.", ""]
-    lines = [f"- {_result(entry)}" for entry in state.specialists if entry.applicable]
+    lines = [f"- {result}" for result in results_of(state)]
     issues = [f"- {issue}" for issue in (() if is_passed(state) else issues_of(state))]
     return "\n".join([*head, *lines, *(["", "## Failures", "", *issues] if issues else []), ""])

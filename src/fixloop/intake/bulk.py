@@ -96,7 +96,10 @@ def _store_snapshots(
                 raise feature
             key = feature.model_dump_json(exclude=_OWN)
             if key not in alike:
-                alike[key] = _prepared(feature, cache)
+                try:
+                    alike[key] = prepare(None, feature.model_copy(update={"issue": None}), cache)
+                except UsageError as error:
+                    alike[key] = error
             prepared = alike[key]
             if isinstance(prepared, UsageError):
                 raise prepared
@@ -106,21 +109,11 @@ def _store_snapshots(
             refused.append(HandedIn(number, named, "", False, str(error)))
             continue
         groups[key].append(_Ready(number, feature, prepared._replace(issue=issue)))
-    kept = [
-        (
-            ready,
-            keeping.submit(keep_for, ready[0].prepared.snapshot, {r.prepared.issue for r in ready}, cache),
-        )
-        for ready in groups.values()
-    ]
+    kept = []
+    for ready in groups.values():
+        issues = {each.prepared.issue for each in ready}
+        kept.append((ready, keeping.submit(keep_for, ready[0].prepared.snapshot, issues, cache)))
     return _Batch(refused, kept)
-
-
-def _prepared(feature: Feature, cache: Path) -> Prepared | UsageError:
-    try:
-        return prepare(None, feature.model_copy(update={"issue": None}), cache)
-    except UsageError as error:
-        return error
 
 
 def _submitted(engine: ProfileEngine[Any], batch: _Batch) -> list[HandedIn]:

@@ -83,10 +83,9 @@ class Feature(BaseModel):
             told = f"{unknown[0]!r} is nothing that a feature has; there are {', '.join(sorted(GIVEN))}"
             raise UsageError(told)
         words = {"all": "gates_all", "type": "kind"}
+        named = {words.get(name, name): value for name, value in given.items()}
         try:
-            made = Feature.model_validate(
-                self.model_dump() | {words.get(name, name): value for name, value in given.items()}
-            )
+            made = Feature.model_validate(self.model_dump() | named)
         except ValidationError as error:
             first = error.errors()[0]
             raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

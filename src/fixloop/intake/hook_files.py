@@ -63,11 +63,8 @@ def last_call(cache: Path, agent: str, folder: Path) -> Heartbeat | None:
 def last_calls(cache: Path) -> list[tuple[str, Heartbeat]]:
     """The last run of each agent's hook in each folder, latest first."""
     found = ((path.stem, kept_in(path, Heartbeat)) for path in (cache / "hooks").glob("*/*.json"))
-    return sorted(
-        ((agent, beat) for agent, beat in found if beat is not None),
-        key=lambda each: each[1].at,
-        reverse=True,
-    )
+    known = ((agent, beat) for agent, beat in found if beat is not None)
+    return sorted(known, key=lambda each: each[1].at, reverse=True)
 
 
 def let_go(cache: Path, folder: Path) -> Iterator[Session]:

@@ -74,26 +74,16 @@ def answered(session: Session, found: Found, now: datetime, limits: Limits) -> t
     if found.outcome is Outcome.UNKNOWN:
         return session, Reply(message=f"fixloop could not check: {found.text}")
     if found.outcome is Outcome.PASSED:
-        return Session(agent=session.agent, folder=session.folder, tree=session.tree), Reply(
-            message=f"fixloop: {found.text}"
-        )
-    is_same = found.signature == session.signature
+        began = Session(agent=session.agent, folder=session.folder, tree=session.tree)
+        return began, Reply(message=f"fixloop: {found.text}")
+    alike = session.alike + 1 if found.signature == session.signature else 1
     since = session.since or now
-    session = session.model_copy(
-        update={
-            "since": since,
-            "signature": found.signature,
-            "alike": session.alike + 1 if is_same else 1,
-            "verdict": first,
-        }
-    )
+    session = session.with_(since=since, signature=found.signature, alike=alike, verdict=first)
     minutes = (now - since) / timedelta(minutes=1)
     if why := session.let_go or _enough(session, minutes, limits):
-        told = (
-            f"fixloop lets the agent stop although checks fail, because {why}: {first}; see `fixloop check`"
-        )
-        return session.model_copy(update={"let_go": why}), Reply(message=told)
-    return session.model_copy(update={"blocks": session.blocks + 1}), Reply(block=found.text)
+        told = f"fixloop lets the agent stop although checks fail, because {why}: {first}"
+        return session.with_(let_go=why), Reply(message=f"{told}; see `fixloop check`")
+    return session.with_(blocks=session.blocks + 1), Reply(block=found.text)
 
 
 def _enough(session: Session, minutes: float, limits: Limits) -> str:

@@ -171,25 +171,7 @@ def _configuration(
     given = {"base": feature.base, "gates_all": feature.gates_all or None}
     update = {name: value for name, value in given.items() if value is not None}
     configuration = loaded.model_copy(update=update)
-    _check_commands(configuration, directory, feature)
-    return configuration
-
-
-def _check_issue(feature: Feature) -> None:
-    if feature.issue is not None and not 0 < feature.issue < 10**15:
-        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
-
-
-def number_of(store: "Store | None", project: Project, feature: Feature) -> int:
-    """The issue's number, given or newly allocated; 0 without a store. UsageError: it is no number."""
-    if store is None:
-        return 0
-    _check_issue(feature)
-    return store.allocate_issue(project.hash8) if feature.issue is None else feature.issue
-
-
-def _check_commands(configuration: Configuration, directory: Path, feature: Feature) -> None:
-    """Refuse a missing command before anything runs; one that is installed elsewhere is only looked for there."""
+    # Refuse a missing command before anything runs; one that is installed elsewhere is only looked for there.
     # The command's user, the section that names it, and its words.
     commands: list[tuple[str, str, tuple[str, ...]]] = []
     settings, fixer = getattr(configuration, feature.profile, None), configuration.fixer
@@ -208,6 +190,20 @@ def _check_commands(configuration: Configuration, directory: Path, feature: Feat
             raise UsageError(
                 f"{whose} command {program!r} is not found or not executable; install it or mend `{place} command`"
             )
+    return configuration
+
+
+def _check_issue(feature: Feature) -> None:
+    if feature.issue is not None and not 0 < feature.issue < 10**15:
+        raise UsageError(f"issue {feature.issue} is no issue number; use a positive whole number")
+
+
+def number_of(store: "Store | None", project: Project, feature: Feature) -> int:
+    """The issue's number, given or newly allocated; 0 without a store. UsageError: it is no number."""
+    if store is None:
+        return 0
+    _check_issue(feature)
+    return store.allocate_issue(project.hash8) if feature.issue is None else feature.issue
 
 
 def _is_installed(program: str, feature: Feature) -> bool:

@@ -65,24 +65,18 @@ def submit(
     ]
     for (feature, prepared), created in zip(without, _created(engine, without), strict=True):
         try:
-            yield created if isinstance(created, Enqueued) else _joined(engine, created, prepared, feature)
+            # A live workflow that has ended in the meantime, or has to be cancelled, is followed by a new one.
+            while not isinstance(created, Enqueued):
+                joined = _joined(engine, created, prepared, feature)
+                [created] = [joined] if joined is not None else _created(engine, [(feature, prepared)])
+            yield created
         except InfrastructureError:
             raise
         except FixloopError as error:
             yield error
 
 
-def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued:
-    """The live workflow of the issue; a new one if that has ended in the meantime or has to be cancelled."""
-    while (joined := _join(engine, live, prepared, feature)) is None:
-        [created] = _created(engine, [(feature, prepared)])
-        if isinstance(created, Enqueued):
-            return created
-        live = created
-    return joined
-
-
-def _join(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
+def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: Feature) -> Enqueued | None:
     with reading(live):
         found = engine.store.read(live)
         if found is None:

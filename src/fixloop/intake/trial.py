@@ -3,10 +3,9 @@
 The checks run in a process of the application, with the same code as a worker's specialists.
 """
 
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
 from threading import Timer
@@ -23,8 +22,6 @@ from fixloop.repository.snapshot import Snapshot
 
 NOTE: Final = "tried-"
 """The prefix of such a snapshot's note in a mirror, before the commit; a workflow's note is its id."""
-
-
 CHANGED: Final = " (changed)"
 """The suffix of a check's name if only some of its tests are run."""
 
@@ -67,7 +64,11 @@ def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
     If a workspace cannot be prepared, the only result is an error of a check named `workspace`. A check that runs at
     `until`, by the monotonic clock, is ended without a result.
     """
-    with taken("try").ending() as process, _ended_at(until, process):
+    with taken("try").ending() as process, ExitStack() as ending:
+        if until < inf:
+            timer = Timer(max(until - time.monotonic(), 0), process.terminate)
+            ending.callback(timer.cancel)
+            timer.start()
         assert process.stdin is not None
         assert process.stdout is not None
         # If the process is gone already, its exit code says so.
@@ -81,14 +82,3 @@ def try_checks(asked: Asked, until: float = inf) -> Iterator[Tried]:
         if process.wait() != 0 and time.monotonic() < until:
             told = f"the process that runs the checks ended with exit code {process.returncode}"
             raise InfrastructureError(told)
-
-
-@contextmanager
-def _ended_at(until: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
-    timer = Timer(max(until - time.monotonic(), 0), process.terminate)
-    if until < inf:
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from fixloop.protocol import event
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 
 
 class AgentEvent(event.Event):

@@ -19,8 +19,6 @@ _TITLES: Final = {
     "filesmodified": "files",
     "readyforrevalidation": "ready",
 }
-
-
 _Entries = Annotated[
     list[Annotated[str, StringConstraints(pattern=r"\S")]],
     BeforeValidator(lambda value: [] if isinstance(value, str) and value.casefold() in NOTHING else value),

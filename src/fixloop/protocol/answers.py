@@ -140,8 +140,7 @@ def parse_answer(text: str, *, issue: int, iteration: int, specialist: str) -> A
 def _from_markdown(text: str, first: int, expected: _Expected) -> Answer:
     found = [section._replace(line=section.line + first - 1) for section in parts.sections(text)]
     by_name = {section.name: section for section in found}
-    start = found[0].line - first + 1 if found else text.count("\n") + 2
-    head = parts.header(text, start)
+    head = parts.header(text, found[0].line - first + 1 if found else text.count("\n") + 2)
     violations = [
         *_id_violations(*head.message_id, expected, first),
         *_route_violations(head, first),

@@ -164,5 +164,4 @@ class CheckResult(Value):
 
 def worst(outcomes: list[RunOutcome]) -> RunOutcome:
     """A specialist's outcome from those of its checks (K38); skipped only if all of them are, or there are none."""
-    order = list(RunOutcome)
-    return min(outcomes, key=order.index, default=RunOutcome.SKIPPED)
+    return min(outcomes, key=list(RunOutcome).index, default=RunOutcome.SKIPPED)

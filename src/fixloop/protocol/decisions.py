@@ -89,7 +89,7 @@ def _skip(draft: Draft, opened: OpenEscalation, event: DecisionMade) -> None:
     found = draft.state.failures if last is None or last.passed else last.failures
     unknown = "never verified" if last is None else "not verified on the final tree"
     named = tuple(failure.name for failure in found) or (unknown,)
-    issues = holds.names_of(opened.findings) or named
+    issues = tuple(f"held: {rule}" for rule in holds.rules_of(opened.findings)) or named
     draft.update_specialist(active.name, skipped=True, known_issues=issues)
     draft.note(f"{active.name}: failed but proceeding; known issues: {', '.join(issues)}")
     if event.until:

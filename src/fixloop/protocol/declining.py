@@ -67,23 +67,15 @@ def excerpt(text: str, name: str, line: int | None) -> str:
     """The lines of a test in its file: from the definition of its name, else around a line."""
     lines = text.splitlines()
     found = _NAME.search(name.partition("[")[0])
-    defined = (
-        re.compile(rf"\b(?:def|func|fn|function)\s+(?:\([^)]*\)\s*)?{re.escape(found[0])}\b")
-        if found
-        else None
-    )
+    define = r"\b(?:def|func|fn|function)\s+(?:\([^)]*\)\s*)?"
+    defined = found and re.compile(rf"{define}{re.escape(found[0])}\b")
     starts = [number for number, each in enumerate(lines) if defined and defined.search(each)]
     first = starts[0] if starts else max((line or 1) - SHOWN_LINES // 2, 0)
     kept = lines[first : first + SHOWN_LINES]
     margin = len(kept[0]) - len(kept[0].lstrip()) if starts else -1
     for number, each in enumerate(kept[1:], 1):
         # A line indented no further than the test starts the next definition.
-        if (
-            starts
-            and each.strip()
-            and len(each) - len(each.lstrip()) <= margin
-            and each.strip()[0] not in ")]}"
-        ):
-            kept = kept[:number]
-            break
+        text = each.strip()
+        if text and len(each) - len(each.lstrip()) <= margin and text[0] not in ")]}":
+            return "\n".join(kept[:number]).rstrip()
     return "\n".join(kept).rstrip()

@@ -7,11 +7,11 @@ what is needed, so that a mailbox can lose everything without harm.
 from typing import Final
 
 from fixloop.protocol import ids
-from fixloop.protocol.events import DeliveryFailed, FixAcknowledged, MessageStored, ReceiptGiven
+from fixloop.protocol.events import DeliveryFailed, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import NotDue, Unexpected
+from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt
 from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
@@ -89,14 +89,6 @@ def receipt_given(draft: Draft, event: ReceiptGiven) -> None:
     if opened is not None and opened.message_id == event.message_id and opened.receipt is None:
         receipt = Receipt(uid=event.uid, message_id=event.message_id, by=event.by, at=draft.at)
         draft.update(escalation=opened.with_(receipt=receipt))
-
-
-def refuse_other_receipt(draft: Draft, event: FixAcknowledged) -> None:
-    """Refuse a receipt that names another report than the open one: it acknowledges nothing."""
-    delivery = draft.state.delivery
-    if event.uid and delivery is not None and event.uid != delivery.uid:
-        told = f"this is a receipt of message {event.uid}; open is {delivery.message_id}, {delivery.uid}"
-        raise Unexpected(told)
 
 
 def record_receipt(draft: Draft, by: str) -> None:

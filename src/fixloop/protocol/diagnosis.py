@@ -51,8 +51,6 @@ _ADVICE: Final = {
         None, "no rule can tell whether what changed is right: compare both sides of each finding"
     ),
 }
-
-
 _MISSING: Final = ("was not found", "could not start", "No module named", "is not installed")
 """Phrases of a check that could not run because something outside the code is missing."""
 

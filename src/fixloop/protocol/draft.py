@@ -159,8 +159,7 @@ class AgentDraft(Draft[S, M]):
             if limit is not None:
                 self.set_deadline(f"run/{name}", self.clock + limit)
             return
-        ticket = tickets.work_ticket(self.state, agent)
-        self._made.steps += (ticket.with_(delay_seconds=delay_seconds),)
+        self._made.steps += (tickets.work_ticket(self.state, agent).with_(delay_seconds=delay_seconds),)
 
     def drop(self, name: str) -> None:
         """Void what an agent was asked for."""

@@ -1,8 +1,12 @@
-"""The value type of states and messages, the envelope of all events, and the events that every profile has."""
+"""The value type of states and messages, the envelope of all events, and the events and names every profile shares."""
 
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
+
+ORCHESTRATOR: Final = "orchestrator"
+USER: Final = "user"
+"""The names of the orchestrator and of the person, in profiles whose steps are runs of named agents."""
 
 
 class Value(BaseModel):

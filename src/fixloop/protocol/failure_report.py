@@ -105,25 +105,20 @@ def _listed(state: State) -> tuple[Failure, ...]:
         room -= 100 + sum(map(len, (*shown, failure.rerun, failure.suggestion)))
         if listed and room < 0:
             break
-        others = _others(group, refs, names_room // 2)
+        others, left = list[str](), names_room // 2
+        for position in group[1:]:
+            ref = refs[position]
+            # A test's id contains its location; a rule's findings are named by theirs.
+            is_placed = ref.line is not None and "::" not in ref.name and ref.file
+            name = f"F{position + 1} {f'{ref.file}:{ref.line}' if is_placed else ref.name}"
+            left -= len(name)
+            if left < 0:
+                break
+            others.append(name)
         names_room -= sum(map(len, others))
-        facts = {"id": f"F{group[0] + 1}", "alike": len(group), "others": others}
+        facts = {"id": f"F{group[0] + 1}", "alike": len(group), "others": tuple(others)}
         listed.append(failure.model_copy(update=facts))
     return tuple(listed)
-
-
-def _others(group: list[int], refs: Sequence[FailureRef], room: int) -> tuple[str, ...]:
-    found: list[str] = []
-    for position in group[1:]:
-        ref = refs[position]
-        # A test's id contains its location; a rule's findings are named by theirs.
-        is_placed = ref.line is not None and "::" not in ref.name and ref.file
-        name = f"F{position + 1} {f'{ref.file}:{ref.line}' if is_placed else ref.name}"
-        room -= len(name)
-        if room < 0:
-            break
-        found.append(name)
-    return tuple(found)
 
 
 def _earlier_attempts(active: SpecialistState) -> tuple[Attempt, ...]:

@@ -52,8 +52,12 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
 
 def acknowledged(draft: Draft, event: ev.FixAcknowledged) -> None:
     """A receipt is not a line of the log: AWAITING_FIX becomes FIXING (G1)."""
-    active = _awaiting_specialist(draft, event)
-    delivery.refuse_other_receipt(draft, event)
+    active, opened = _awaiting_specialist(draft, event), draft.state.delivery
+    if event.uid and opened is not None and event.uid != opened.uid:
+        # It names another report than the open one, and acknowledges nothing.
+        raise Unexpected(
+            f"this is a receipt of message {event.uid}; open is {opened.message_id}, {opened.uid}"
+        )
     draft.note(f"receipt by {event.by} of {ids.report_id(draft.state.issue, active.name, active.iteration)}")
     delivery.record_receipt(draft, event.by)
     if draft.state.fixer == "outside" and draft.state.operation is None:
@@ -72,7 +76,19 @@ def completed(draft: Draft, event: ev.FixCompleted) -> None:
     """Confirm a FIXDONE and trigger the re-validation at once (A6, B33-B37)."""
     active, completion, opened = draft.state.active, event.completion, draft.state.escalation
     if (event.specialist, completion.iteration) != (active.name, active.iteration):
-        _reject_other_answer(draft, event)
+        # No open request: an invalid response (A8); a repetition is ignored (R8).
+        state, number = draft.state, completion.iteration
+        violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
+        stands = f"{violation}; {active.name} is {active.status} in run {active.iteration}"
+        if any(each.name == event.specialist and 1 <= number <= each.iteration for each in state.specialists):
+            raise Repeated(stands)
+        if active.status not in WITH_MAIN_AGENT:
+            raise Unexpected(stands)
+        violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
+        rejected = ev.AnswerRejected(
+            specialist=active.name, iteration=active.iteration, violations=(violation,)
+        )
+        answer_rejected(draft, rejected)
     elif opened is not None:
         # The escalation interrupted the wait for it: the next extend or manual-fix uses it (K20).
         named = ids.completion_id(draft.state.issue, completion.iteration)
@@ -103,21 +119,6 @@ def _none_awaited(active: SpecialistState) -> Unexpected:
     return Unexpected(f"no fix is awaited: {active.name} is {active.status} in run {active.iteration}")
 
 
-def _reject_other_answer(draft: Draft, event: ev.FixCompleted) -> None:
-    """A completion for no open request is an invalid response (A8); a repetition is ignored (R8)."""
-    state, active, number = draft.state, draft.state.active, event.completion.iteration
-    violation = f"{ids.completion_id(state.issue, number)} of {event.specialist} answers no open request"
-    asked = {entry.name: entry.iteration for entry in state.specialists}
-    repeated = 1 <= number <= asked.get(event.specialist, 0)
-    if repeated:
-        raise Repeated(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
-    if active.status not in WITH_MAIN_AGENT:
-        raise Unexpected(f"{violation}; {active.name} is {active.status} in run {active.iteration}")
-    violation += f"; open is {ids.request_id(state.issue, active.iteration)} of {active.name}"
-    rejected = ev.AnswerRejected(specialist=active.name, iteration=active.iteration, violations=(violation,))
-    answer_rejected(draft, rejected)
-
-
 def take_completion(draft: Draft, completion: Completion) -> None:
     """Record the completion, trigger run n+1 and restart the clock that a reminder stopped (K6)."""
     state, active = draft.state, draft.state.active
@@ -126,7 +127,22 @@ def take_completion(draft: Draft, completion: Completion) -> None:
         draft.move(Status.FIXING, Role.MAIN_AGENT, f"{completion.by} has the report")
     delivery.record_receipt(draft, completion.by)
     say_recovered(draft)
-    _say_completion(draft, completion)
+    since = state.reported_clock if state.reported_clock is not None else draft.clock
+    count = len(completion.files)
+    files = f"{count} file" if count == 1 else f"{count} files"
+    if completion.unchanged or completion.unnamed:
+        files += "; its answer names others"
+    draft.say(
+        msg.FixCompletion(
+            specialist=active.name,
+            duration_seconds=draft.clock - since,
+            **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
+        ),
+        ids.completion_id(state.issue, active.iteration),
+        summary=f"{completion.summary or 'Fix completed'} ({files})",
+        sender=msg.MAIN_AGENT,
+        recipient=msg.ORCHESTRATOR,
+    )
     record_fix(draft, completion)
     draft.finish_operation()
     if reminded or state.iteration_clock is None:
@@ -259,23 +275,3 @@ def _ask_again(draft: Draft, delay_seconds: float) -> None:
     attempt = draft.state.attempts + 1
     draft.update(attempts=attempt)
     draft.ask("fix", operation=OperationName.FIX, attempt=attempt, delay_seconds=delay_seconds)
-
-
-def _say_completion(draft: Draft, completion: Completion) -> None:
-    state, active = draft.state, draft.state.active
-    since = state.reported_clock if state.reported_clock is not None else draft.clock
-    count = len(completion.files)
-    files = f"{count} file" if count == 1 else f"{count} files"
-    if completion.unchanged or completion.unnamed:
-        files += "; its answer names others"
-    draft.say(
-        msg.FixCompletion(
-            specialist=active.name,
-            duration_seconds=draft.clock - since,
-            **completion.model_dump(include={"summary", "fixes", "files", "marks", "unchanged", "unnamed"}),
-        ),
-        ids.completion_id(state.issue, active.iteration),
-        summary=f"{completion.summary or 'Fix completed'} ({files})",
-        sender=msg.MAIN_AGENT,
-        recipient=msg.ORCHESTRATOR,
-    )

@@ -10,7 +10,7 @@ from typing import Final
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.events import RunFinished
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.state import OpenEscalation, SpecialistState, State
+from fixloop.protocol.state import OpenEscalation, State
 
 SAME_TREE: Final = "same-tree"
 ALL_RULES: Final = "all"
@@ -23,28 +23,20 @@ def findings_on(state: State, event: RunFinished) -> tuple[Finding, ...]:
     """Why a passed run is held; empty if a person has accepted its tree."""
     if not state.trusted or event.tree in state.accepted or ALL_RULES in state.rules_off:
         return ()
-    found = (*event.findings, *_same_tree(state.active, event.tree))
-    return tuple(each for each in found if each.rule not in state.rules_off)
-
-
-def _same_tree(active: SpecialistState, tree: str) -> Iterator[Finding]:
-    """A tree that failed and passes unchanged is flaky, or its result depends on something other than the code."""
-    for run in active.runs:
-        if run.tree == tree and not run.passed and not run.could_not_run:
+    found = list(event.findings)
+    # A tree that failed and passes unchanged is flaky, or its result depends on something other than the code.
+    for run in state.active.runs:
+        if run.tree == event.tree and not run.passed and not run.could_not_run:
             is_rejected = all(ref.error_type == REJECTED for ref in run.failures)
             then = "a person rejected this very tree" if is_rejected else "this very tree failed"
-            yield Finding(rule=SAME_TREE, text=f"{then} in run {run.number}, and passes now")
-            return
+            found.append(Finding(rule=SAME_TREE, text=f"{then} in run {run.number}, and passes now"))
+            break
+    return tuple(each for each in found if each.rule not in state.rules_off)
 
 
 def rules_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     """The rules of the findings, each once."""
     return tuple(dict.fromkeys(found.rule for found in findings))
-
-
-def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The rules as failures and known issues name them, each once."""
-    return tuple(f"held: {rule}" for rule in rules_of(findings))
 
 
 def as_failures(opened: OpenEscalation, reason: str, specialist: str) -> tuple[Failure, ...]:

@@ -13,8 +13,7 @@ from fixloop.protocol.ticket import Priority
 
 def next_phase(state: State) -> str:
     """The phase after the current one; after the last one comes completion, without a deployment (U2)."""
-    names = [entry.name for entry in state.specialists]
-    later = state.specialists[names.index(state.current) + 1 :]
+    later = state.specialists[state.specialists.index(state.active) + 1 :]
     pending = (entry.name for entry in later if entry.applicable and entry.status is not Status.COMPLETED)
     name = next(pending, "")
     return slot(name).phase if name else AFTER_THE_LAST_PHASE

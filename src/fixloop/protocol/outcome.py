@@ -14,8 +14,6 @@ from fixloop.protocol.ticket import Priority, Ticket
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})
 TO_THE_MAIN_AGENT: Final = frozenset({"report", "deliver", "fix"})
 """Steps that deliver the failure report, with the report's priority."""
-
-
 Outcome: TypeAlias = draft.Outcome[states.State, Message]
 
 
@@ -126,6 +124,10 @@ class Draft(draft.Draft[states.State, Message]):
             if limit is None:
                 limit = self.state.limits.of(operation, active.name)
             self._expect(operation, limit)
+        kind = "fix" if step in ("fix", "notify", "push") else slot(active.name).name
+        queue = self.state.queue or f"fixloop.{kind}"
+        if step in CONTROL_STEPS:
+            queue = f"{self.state.queue or 'fixloop'}.control"
         self._made.steps += (
             Ticket(
                 id=ids.ticket_id(
@@ -133,7 +135,7 @@ class Draft(draft.Draft[states.State, Message]):
                 ),
                 workflow=self.state.workflow,
                 step=step,
-                queue=self._queue(step),
+                queue=queue,
                 priority=(Priority.CRITICAL if self.state.paused else priority).broker,
                 specialist=active.name,
                 iteration=active.iteration,
@@ -176,15 +178,6 @@ class Draft(draft.Draft[states.State, Message]):
                 escalates_clock=previous.escalates_clock if same and previous is not None else None,
             )
         )
-
-    def _queue(self, step: str) -> str:
-        own = self.state.queue
-        if step in CONTROL_STEPS:
-            return f"{own}.control" if own else "fixloop.control"
-        if own:
-            return own
-        name = "fix" if step in ("fix", "notify", "push") else slot(self.state.current).name
-        return f"fixloop.{name}"
 
     def start_iteration(self, seconds: float | None) -> None:
         """Restart the iteration's clock; None: without a cap (K6)."""

@@ -237,8 +237,7 @@ def _reason_to_escalate(state: State) -> tuple[msg.Reason, str] | None:
 def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:
     """A failed confirmation becomes run n+1 (K37). False if the limit allows no further run."""
     state, active = draft.state, draft.state.active
-    failed = (*state.confirm_failed, active.name)
-    draft.update(confirm_rounds=state.confirm_rounds + 1, confirm_failed=failed)
+    draft.update(confirm_rounds=state.confirm_rounds + 1, confirm_failed=(*state.confirm_failed, active.name))
     before = active.status
     if before is Status.COMPLETED:
         draft.move(Status.RE_CHECKING, Role.SPECIALIST, "it fails on the final tree")

@@ -116,8 +116,7 @@ def _iteration_over(draft: Draft, due: float) -> None:
         return
     since = draft.state.iteration_clock
     detail = f"the iteration took {draft.clock - (due if since is None else since):.0f} s in all"
-    late = draft.state.awaits_fix  # the late party is the main agent (K12)
-    flags = ("unresponsive",) if late else ()
+    flags = ("unresponsive",) if draft.state.awaits_fix else ()  # the late party is the main agent (K12)
     escalate(draft, Reason.TIMEOUT, detail, operation=OperationName.ITERATION, flags=flags)
 
 

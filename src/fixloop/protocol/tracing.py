@@ -22,11 +22,7 @@ def span_id(workflow: str, *work: str | int) -> int:
     return int.from_bytes(sha256(f"span {named}".encode()).digest()[:8])
 
 
-def work_span(ticket: Ticket) -> int:
-    """The span of a step that runs a command."""
-    return span_id(ticket.workflow, ticket.step, ticket.specialist, ticket.iteration, ticket.attempt)
-
-
 def traceparent(ticket: Ticket) -> str:
-    """The TRACEPARENT variable of a command."""
-    return f"00-{trace_id(ticket.workflow):032x}-{work_span(ticket):016x}-01"
+    """The TRACEPARENT variable of a command, which names the span of its step."""
+    span = span_id(ticket.workflow, ticket.step, ticket.specialist, ticket.iteration, ticket.attempt)
+    return f"00-{trace_id(ticket.workflow):032x}-{span:016x}-01"

@@ -25,8 +25,6 @@ _Part = TypeVar("_Part", bound=Value)
 
 _AT_ONCE: Final = (ev.Cancelled, ev.Paused, ev.Continued, ev.PersonNotified, ev.ResultNoted)
 """Events that are applied during a pause."""
-
-
 DECIDE_VERSION: Final = 4
 """Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
@@ -51,10 +49,6 @@ def decide(state: State | None, event: ev.Event, now: Moment) -> Outcome:
     draft = Draft(state, now)
     _apply_or_keep(draft, event)
     return draft.outcome()
-
-
-def _handle(draft: Draft, event: ev.Event) -> None:
-    _HANDLERS[type(event)](draft, event)
 
 
 def _pause(draft: Draft, event: ev.Paused) -> None:
@@ -86,8 +80,8 @@ def _continue(draft: Draft, event: ev.Continued) -> None:
     specialists = tuple(_shift_clocks(entry, stood, "started_clock") for entry in state.specialists)
     draft.state = state.with_(held=None, operation=operation, delivery=delivery, specialists=specialists)
     draft.release(stood)
-    for kept in held.events:
-        _handle(draft, ev.event_from_json(kept))
+    for event_kept in map(ev.event_from_json, held.events):
+        _HANDLERS[type(event_kept)](draft, event_kept)
 
 
 def _apply_or_keep(draft: Draft, event: ev.Event) -> None:
@@ -95,7 +89,7 @@ def _apply_or_keep(draft: Draft, event: ev.Event) -> None:
     until it continues. Events that would be refused then are refused now; NotDue: a deadline."""
     held = draft.state.held
     if held is None or isinstance(event, _AT_ONCE):
-        _handle(draft, event)
+        _HANDLERS[type(event)](draft, event)
         return
     if isinstance(event, ev.DeadlineReached):
         raise NotDue(f"deadline {event.name} stands still while the workflow is paused")
@@ -104,9 +98,8 @@ def _apply_or_keep(draft: Draft, event: ev.Event) -> None:
             f"issue {draft.state.issue} is paused by {held.by}; `fixloop continue {called(draft.state)}` first"
         )
     tried = Draft(draft.state.with_(held=None), draft.now)
-    for kept in held.events:
-        _handle(tried, ev.event_from_json(kept))
-    _handle(tried, event)
+    for each in (*map(ev.event_from_json, held.events), event):
+        _HANDLERS[type(each)](tried, each)
     draft.update(held=held.with_(events=(*held.events, event.model_dump_json())))
     draft.note(f"{event.kind} arrived while paused and is kept")
 

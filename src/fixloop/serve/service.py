@@ -11,10 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.commands.clocks import is_away
 from fixloop.commands.handlers import Answer, handlers_of
 from fixloop.commands.inbox import items_of
-from fixloop.commands.presenter import Logged
+from fixloop.commands.presenter import Logged, is_away
 from fixloop.commands.report import whole_diff
 from fixloop.commands.screen import heard
 from fixloop.commands.session import Seen, Session, look

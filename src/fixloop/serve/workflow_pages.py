@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from fixloop.commands.clocks import deadline_of
 from fixloop.commands.handlers import Answer
+from fixloop.commands.presenter import deadline_of
 from fixloop.serve.access import DECIDE, LINK, SUBMIT
 from fixloop.serve.api import LONGEST_TEXT, Workflow
 from fixloop.serve.pages import READING

@@ -92,7 +92,10 @@ def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[
         write({"fixloop": "backup", "format": FORMAT, **header._asdict()})
         write(_project(connection, header.project))
         shared: set[tuple[int, str]] = set()
-        for workflow in _workflows(connection, header.project):
+        lists = [keys.shard_keys(shard).workflows for shard in range(keys.SHARDS)]
+        found = connection.together(lambda pipe: [pipe.zrange(name, 0, -1) for name in lists])
+        known = (name.decode() for names in found for name in names)
+        for workflow in sorted(name for name in known if name.startswith(f"{header.project}-")):
             for record in _records(connection, workflow, shared):
                 write(record)
                 count += "workflow" in record
@@ -148,13 +151,18 @@ def restore(
                 yield _restored(connection, record, put_aside)
 
 
-def _workflows(connection: Connection, project: str) -> list[str]:
-    found = connection.together(
-        lambda pipe: [pipe.zrange(keys.shard_keys(shard).workflows, 0, -1) for shard in range(keys.SHARDS)]
-    )
-    return sorted(
-        name.decode() for names in found for name in names if name.startswith(f"{project}-".encode())
-    )
+def _restore_project(connection: Connection, project: str, record: Record) -> None:
+    """Restore used issue numbers, retired workflows and waivers; existing entries are kept."""
+
+    def put(pipe: Any) -> None:
+        if record["numbers"]:
+            pipe.sadd(keys.number_keys(project)[0], *record["numbers"])
+        for feature, text in record["retired"].items():
+            pipe.hsetnx(keys.retired_key(keys.shard_of_feature(feature)), feature, text)
+        for field, text in record["waivers"].items():
+            pipe.hsetnx(keys.WAIVERS, field, text)
+
+    connection.together(put)
 
 
 def _project(connection: Connection, project: str) -> Record:
@@ -172,20 +180,6 @@ def _project(connection: Connection, project: str) -> Record:
         "retired": {name: text for each in retired for name, text in _of_project(each, project).items()},
         "waivers": _of_project(waivers, project),
     }
-
-
-def _restore_project(connection: Connection, project: str, record: Record) -> None:
-    """Restore used issue numbers, retired workflows and waivers; existing entries are kept."""
-
-    def put(pipe: Any) -> None:
-        if record["numbers"]:
-            pipe.sadd(keys.number_keys(project)[0], *record["numbers"])
-        for feature, text in record["retired"].items():
-            pipe.hsetnx(keys.retired_key(keys.shard_of_feature(feature)), feature, text)
-        for field, text in record["waivers"].items():
-            pipe.hsetnx(keys.WAIVERS, field, text)
-
-    connection.together(put)
 
 
 def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]) -> Iterator[Record]:
@@ -226,8 +220,7 @@ def _records(connection: Connection, workflow: str, shared: set[tuple[int, str]]
 def _clock(kept: list[bytes | None]) -> float:
     """A shard's engine clock, in seconds; see `read_clock` in the Lua scripts."""
     away, turned = (float(each or 0) for each in kept[:2])
-    swept = float(kept[2]) if kept[2] is not None else datetime.now(UTC).timestamp()
-    return swept - away - turned
+    return (float(kept[2]) if kept[2] is not None else datetime.now(UTC).timestamp()) - away - turned
 
 
 class _Place(NamedTuple):
@@ -250,24 +243,20 @@ class _Place(NamedTuple):
         return f"{keys.feature_of(workflow)}-{number}" if in_the_way else ""
 
 
-def _place_of(connection: Connection, workflow: str) -> _Place:
-    shard = keys.shard_keys(keys.shard_of(workflow))
-    replies = connection.together(
-        lambda pipe: (
-            pipe.hmget(keys.workflow_key(workflow), "version", "head"),
-            pipe.hget(shard.live, keys.feature_of(workflow)),
-            pipe.zcard(shard.workflows),
-            pipe.hmget(shard.shard, "away", "turned", "swept"),
-        )
-    )
-    return _Place(*replies)
-
-
 def _restored(connection: Connection, record: Record, put_aside: Callable[[str], None] | None) -> Restored:
     workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
     is_live = not hash_.get("outcome") and record["ended"] is None
+    shard = keys.shard_keys(keys.shard_of(workflow))
     for _ in range(_ROUNDS):
-        place = _place_of(connection, workflow)
+        replies = connection.together(
+            lambda pipe: (
+                pipe.hmget(keys.workflow_key(workflow), "version", "head"),
+                pipe.hget(shard.live, keys.feature_of(workflow)),
+                pipe.zcard(shard.workflows),
+                pipe.hmget(shard.shard, "away", "turned", "swept"),
+            )
+        )
+        place = _Place(*replies)
         if place.stored == [hash_["version"], hash_["head"]]:
             return Restored(workflow, "same", is_live, 0.0)
         if obstacle := place.obstacle(workflow, is_live=is_live):

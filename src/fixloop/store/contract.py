@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from fixloop.errors import ProtocolError
+from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import records as rec
@@ -237,3 +237,11 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close all connections."""
+
+
+def snapshot_of(store: Store, workflow: str) -> rec.Snapshot:
+    """A workflow as stored. UsageError if there is none with that id."""
+    found = store.read(workflow)
+    if found is None:
+        raise UsageError(f"no workflow {workflow}; `fixloop status` lists all workflows")
+    return found

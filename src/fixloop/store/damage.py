@@ -67,12 +67,7 @@ def set_aside(
     """Remove all keys of a workflow, readable or not, after `keep` got them as Redis dumps them. `note` says how and
     when; it is stored after the workflow's number."""
     shard = keys.shard_of(workflow)
-    shared = (
-        *keys.shard_keys(shard),
-        keys.ended_key(shard),
-        keys.retired_key(shard),
-        keys.changes_key(shard),
-    )
+    shared = (keys.ended_key(shard), keys.retired_key(shard), keys.changes_key(shard))
     told = (workflow, keys.feature_of(workflow), keys.number_of(workflow), note)
     own = (keys.workflow_key(workflow), keys.history_key(workflow), keys.artifacts_key(workflow))
 
@@ -88,7 +83,10 @@ def set_aside(
         dumped = connection.call(dump)
         keep(dumped)
         digests = [sha1(data, usedforsecurity=False).hexdigest() for data in dumped.values()]
-        if connection.run("set_aside", (*shared, *dumped), (*told, *digests)) == b"ok":
+        if (
+            connection.run("set_aside", (*keys.shard_keys(shard), *shared, *dumped), (*told, *digests))
+            == b"ok"
+        ):
             return
     raise InfrastructureError(
         f"workflow {workflow} was changed {_ROUNDS} times in a row; stop its workers and try again"

@@ -44,18 +44,14 @@ TOKENS: Final = "fixloop:serve:tokens"
 """Hash: token id → its record, JSON. Keys of `serve` belong to no workflow and have no hash tag."""
 TOKENS_USED: Final = "fixloop:serve:used"
 """Hash: token id → when it was last used."""
-
-
 WEBHOOKS: Final = "fixloop:serve:webhooks"
 """Hash: endpoint id → its record, JSON."""
-
 TRACED: Final = "fixloop:serve:traced"
 """Set: workflows whose traces were sent to a collector."""
 CONTACTS: Final = "fixloop:serve:contacts"
 """Hash: contact → role, as last read from the file of contacts."""
 CALLS: Final = "fixloop:serve:calls"
 """Hash: workflow and escalation → who was called for it, JSON."""
-
 WAIVERS: Final = "fixloop:waivers"
 """Hash: workflow and a specialist skipped until a date → its record, JSON."""
 

@@ -29,11 +29,8 @@ class Listing:
             yield from self._with_fields(shard, found)
 
     def unlisted(self) -> list[str]:
-        prefixes = {
-            prefix: shard
-            for shard in range(keys.SHARDS)
-            for prefix in (keys.workflow_key_prefix(shard), keys.history_key_prefix(shard))
-        }
+        naming = (keys.workflow_key_prefix, keys.history_key_prefix)
+        prefixes = {prefix(shard) for shard in range(keys.SHARDS) for prefix in naming}
         stored = self._connection.call(
             lambda client: {
                 name.decode("ascii", "replace").rpartition(":")[::2]
@@ -44,23 +41,7 @@ class Listing:
         return sorted(found.difference(*map(self._ids_in, range(keys.SHARDS))))
 
     def ended(self, before: datetime, *, most: int = MOST_PER_SWEEP) -> list[tuple[str, datetime]]:
-        self._note_older_ends()
-        latest = f"({before.timestamp():.6f}"
-        shards = self.of_all_shards(
-            lambda pipe, shard: pipe.zrangebyscore(
-                keys.ended_key(shard), "-inf", latest, start=0, num=most, withscores=True
-            )
-        )
-        found = (each for shard in shards for each in shard)
-        return [(name.decode(), datetime.fromtimestamp(at, UTC)) for name, at in found if names_in([name])]
-
-    def of_all_shards(self, ask: Callable[[Any, int], Any]) -> list[Any]:
-        """The replies of all shards to the command that `ask` puts into a pipeline."""
-        return self._connection.together(lambda pipe: [ask(pipe, shard) for shard in range(keys.SHARDS)])
-
-    def _note_older_ends(self) -> None:
-        """List the ended workflows that older versions did not list, if the counts do not add up."""
-
+        # Older versions did not list ends; if the counts do not add up, list them now.
         def count(pipe: Any, shard: int) -> None:
             pipe.zcard(keys.shard_keys(shard).workflows)
             pipe.hlen(keys.shard_keys(shard).live)
@@ -78,6 +59,18 @@ class Listing:
             }
             if ends:
                 self._connection.call(methodcaller("zadd", keys.ended_key(shard), ends, nx=True))
+        latest = f"({before.timestamp():.6f}"
+        shards = self.of_all_shards(
+            lambda pipe, shard: pipe.zrangebyscore(
+                keys.ended_key(shard), "-inf", latest, start=0, num=most, withscores=True
+            )
+        )
+        found = (each for shard in shards for each in shard)
+        return [(name.decode(), datetime.fromtimestamp(at, UTC)) for name, at in found if names_in([name])]
+
+    def of_all_shards(self, ask: Callable[[Any, int], Any]) -> list[Any]:
+        """The replies of all shards to the command that `ask` puts into a pipeline."""
+        return self._connection.together(lambda pipe: [ask(pipe, shard) for shard in range(keys.SHARDS)])
 
     def _ids_in(self, shard: int) -> list[str]:
         name = keys.shard_keys(shard).workflows

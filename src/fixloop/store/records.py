@@ -25,8 +25,6 @@ DAMAGED: Final = "damaged"
 #: Fields of a workflow's hash that the store reserves, besides all names with a colon.
 OWN_FIELDS: Final = frozenset({"version", "head", "snapshot", "done", "stale", "parked", "began", DAMAGED})
 _OWN_ENTRY_KEYS: Final = frozenset({"seq", "prev", "state", "whole", "seal"})
-
-
 GoesOn = Literal[False, "first", "past waiting"]
 """Whether the committer continues with the next ticket: no; if no other ticket comes first; in any case."""
 

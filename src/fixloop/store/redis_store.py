@@ -129,8 +129,7 @@ class RedisStore(Listing, Store):
         records.check_holder(ticket_id, owner, fence)
         records.check_lease(lease_seconds)
         told = (ticket_id, owner, fence, lease_seconds, workflow)
-        answer: records.Renewal = self._connection.run("renew", _keys(workflow), told).decode()
-        return answer
+        return cast(records.Renewal, self._connection.run("renew", _keys(workflow), told).decode())
 
     @_of_one_workflow
     def release(
@@ -148,11 +147,10 @@ class RedisStore(Listing, Store):
         return replies.ticket(reply) if reply else None
 
     def queues(self) -> list[records.QueueLoad]:
-        found = [
+        return replies.queues(
             self._connection.run("queues", keys.shard_keys(shard), (keys.workflow_key_prefix(shard),))
             for shard in range(keys.SHARDS)
-        ]
-        return replies.queues(found)
+        )
 
     def owners(self) -> dict[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
@@ -259,17 +257,11 @@ class RedisStore(Listing, Store):
     def remove(self, workflow: str, head: str, how: records.Retirement) -> records.Removal:
         shard = keys.shard_of(workflow)
         own = (keys.history_key(workflow), keys.artifacts_key(workflow))
-        names = (
-            *_keys(workflow),
-            *own,
-            keys.ended_key(shard),
-            keys.retired_key(shard),
-            keys.changes_key(shard),
-        )
+        shared = (keys.ended_key(shard), keys.retired_key(shard), keys.changes_key(shard))
+        names = (*_keys(workflow), *own, *shared)
         note = replies.retired_text(how, self.now(workflow).at)
         told = (workflow, bytes.fromhex(head), keys.feature_of(workflow), keys.number_of(workflow), note)
-        removal: records.Removal = self._connection.run("remove", names, told).decode()
-        return removal
+        return cast(records.Removal, self._connection.run("remove", names, told).decode())
 
     def set_aside(self, workflow: str, keep: Callable[[Mapping[str, bytes]], None]) -> None:
         set_aside(self._connection, workflow, replies.retired_text("set-aside", self.now(workflow).at), keep)
@@ -280,8 +272,7 @@ class RedisStore(Listing, Store):
         return _retired(self._connection.call(lambda client: client.hget(name, feature)), project, issue)
 
     def allocate_issue(self, project: str) -> int:
-        number: int = self._connection.run("number", keys.number_keys(project), (uuid.uuid4().hex,))
-        return number
+        return int(self._connection.run("number", keys.number_keys(project), (uuid.uuid4().hex,)))
 
     def next_numbers(self, project: str, issues: Sequence[int]) -> list[int]:
         ids = [keys.workflow_id(project, issue, 1) for issue in issues]

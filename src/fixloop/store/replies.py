@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeVar, cast
 
+from pydantic import TypeAdapter
+
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.ticket import Ticket
@@ -192,17 +194,7 @@ def rejected_text(message: records.RejectedMessage) -> str:
 
 def rejected(texts: Iterable[bytes]) -> tuple[records.RejectedMessage, ...]:
     """The stored rejected messages that can be read."""
-
-    def read(text: bytes) -> records.RejectedMessage:
-        try:
-            told = json.loads(text)
-            return records.RejectedMessage(
-                datetime.fromisoformat(told["at"]), told["queue"], told["why"], told["text"]
-            )
-        except (TypeError, KeyError) as error:
-            raise ValueError from error
-
-    return _readable(read, texts)
+    return _readable(TypeAdapter(records.RejectedMessage).validate_json, texts)
 
 
 def retired_text(how: records.Retirement, at: datetime) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -73,7 +74,14 @@ def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:
     if file is None:
         return None
     if create and not file.exists():
-        _make(file)
+        new = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        text = f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n"
+        write_new(new, text.encode(), mode=0o600, synced=True)
+        try:
+            with suppress(FileExistsError):  # if several processes create it, the first one's key is used
+                os.link(new, file)
+        finally:
+            new.unlink()
     try:
         key, _, since = file.read_text(encoding="utf-8").partition("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -81,16 +89,3 @@ def sealing_in(file: Path | None, *, create: bool = False) -> Sealing | None:
     if len(key.strip()) < LEAST_CHARACTERS:
         raise UsageError(f"{file} holds no key: its first line needs at least {LEAST_CHARACTERS} characters")
     return Sealing(key.strip().encode(), since.strip())
-
-
-def _make(file: Path) -> None:
-    new = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    text = f"{secrets.token_hex(32)}\n{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}\n"
-    write_new(new, text.encode(), mode=0o600, synced=True)
-    try:
-        # If several processes create it, the first one's key is used.
-        os.link(new, file)
-    except FileExistsError:
-        pass
-    finally:
-        new.unlink()

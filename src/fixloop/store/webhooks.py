@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from fixloop.errors import UsageError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store import keys
@@ -136,8 +138,7 @@ class Webhooks:
 
     def disable(self, id: str, why: str) -> None:
         """Stop sending until a person enables it."""
-        now = iso_stamp(datetime.now(UTC))
-        self._put(self.get(id)._replace(disabled=why, disabled_at=now))
+        self._put(self.get(id)._replace(disabled=why, disabled_at=iso_stamp(datetime.now(UTC))))
 
     def enable(self, id: str, since: str = "") -> Endpoint:
         """Resume sending where it stopped; with `since`, resend all events after that time, including delivered ones.
@@ -183,7 +184,4 @@ def _secret() -> str:
 
 def _endpoint(id: str, record: Mapping[str, Any]) -> Endpoint:
     known = {name: record[name] for name in Endpoint._fields if name in record}
-    for name in ("types", "projects"):
-        known[name] = tuple(known.get(name, ()))
-    known["secrets"] = tuple((secret, until) for secret, until in known["secrets"])
-    return Endpoint(id=id, **known)
+    return TypeAdapter(Endpoint).validate_python(known | {"id": id})

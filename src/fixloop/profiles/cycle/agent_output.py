@@ -56,7 +56,7 @@ def written_by(
         if not path.startswith(place):
             raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
     laid = {document.name for document in state.documents_of(key)}
-    documents, logs = [], []
+    documents, logs, plan = [], [], None
     for name in sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/"))):
         content = read(folder, f"{place}{name}")
         if content is None or (name in laid and f"{place}{name}" not in changed):
@@ -66,10 +66,8 @@ def written_by(
             logs += _grown(store, state, key, name, content)
         elif not name.startswith("history/"):
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
-    written = {document.name: document.digest for document in documents}
-    plan = None
-    if _PLAN in own.documents and _PLAN in written:
-        plan = _read_plan(store.get_artifact(state.workflow, written[_PLAN]) or b"")
+            if name == _PLAN and name in own.documents:
+                plan = _read_plan(content)
     return Writings(tuple(documents), tuple(logs), plan)
 
 
@@ -87,9 +85,8 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
     first = before.count(b"\n") + 1
     for number, line in enumerate(grown.splitlines() if intact else (), first):
         if line.strip() and not _has_time(line):
-            raise InvalidResult(
-                f"line {number} of {name} has no time; write one into each line, as 2026-01-22T10:30:00+08:00"
-            )
+            told = f"line {number} of {name} has no time; write one into each line"
+            raise InvalidResult(f"{told}, as 2026-01-22T10:30:00+08:00")
     # The next part starts on a new line, whether an agent or the orchestrator writes it.
     grown = grown if grown.endswith(b"\n") else grown + b"\n"
     return [Written(name=name, digest=store.put_artifact(state.workflow, grown), intact=intact)]
@@ -129,7 +126,7 @@ def phase_answer(state: State, agent: str, cycle_id: str) -> str:
             f"- status: {'success' if verdicts.is_passed(state) else 'failed'}",
             f"- files_written: {files}",
             f"- summary: {verdicts.summary_of(state)}",
-            *([f"- test_results: {verdicts.results_of(state)}"] if agent == "vas" else []),
+            *([f"- test_results: {'; '.join(verdicts.results_of(state))}"] if agent == "vas" else []),
             f"- issues: {json.dumps(issues, ensure_ascii=False)}",
             "",
         ]

@@ -11,7 +11,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 
 RESOLVERS: Final = {rec.ConflictKind.UNCLEAR_REQUIREMENT: "ra", rec.ConflictKind.PLAN_MISMATCH: "ep"}
 """The agents that can resolve an issue without a person (C57)."""
@@ -62,14 +62,25 @@ def kind_of(issue: str) -> rec.ConflictKind:
 
 def complete(draft: Draft, key: str, result: PhaseResult) -> None:
     """Complete an agent: clear the blockers it resolves and notify the agents that wait for it (C40, C46, C49)."""
-    agent = draft.state.agent(key)
-    iterations = tuple(sorted({*agent.completed_in, draft.state.iteration}))
+    iterations = tuple(sorted({*draft.state.agent(key).completed_in, draft.state.iteration}))
     draft.agent(key, status=rec.AgentStatus.COMPLETED, completed_at=draft.at, completed_in=iterations)
     version = draft.state.primary(key)[1]
     draft.tell(worker(key).name, f"{result.summary or 'Completed'}, v{version}")
     conflicts.fixed(draft, key)
     if key != "vas" and result.issues:
-        _record_issues(draft, key, result.issues)
+        found = [(milder(level), issue) for level, issue in map(categorised, result.issues)]
+        for level, issue in found:
+            remark = _new_blocker(
+                draft,
+                key,
+                issue,
+                status=rec.BlockerStatus.WORKAROUND,
+                resolution=f"named beside a success ({level}); it blocked nothing",
+            )
+            conflicts.add_steps(draft, remark.id, resolution="recorded; it blocks nothing")
+        content = "\n".join(f"{level}: {issue}" for level, issue in found)
+        draft.record_feedback(key, ORCHESTRATOR, content, is_blocking=False)
+        draft.add_remaining(*(issue for _, issue in found))
     for blocker in draft.state.open_blockers():
         was_given = RESOLVERS.get(blocker.kind) == key
         if was_given and key in draft.state.agent(blocker.reported_by).waits_for:
@@ -167,23 +178,6 @@ def _clarify(
         criteria=(f"{blocker.id} is resolved",),
         next_step="Go on from where you are.",
     )
-
-
-def _record_issues(draft: Draft, key: str, issues: tuple[str, ...]) -> None:
-    """Record the issues that come with an agent's success; they re-open nothing (C47, C55)."""
-    found = [(milder(level), issue) for level, issue in map(categorised, issues)]
-    for level, issue in found:
-        remark = _new_blocker(
-            draft,
-            key,
-            issue,
-            status=rec.BlockerStatus.WORKAROUND,
-            resolution=f"named beside a success ({level}); it blocked nothing",
-        )
-        conflicts.closed(draft, remark.id, "recorded; it blocks nothing")
-    content = "\n".join(f"{level}: {issue}" for level, issue in found)
-    draft.record_feedback(key, ORCHESTRATOR, content, is_blocking=False)
-    draft.add_remaining(*(issue for _, issue in found))
 
 
 def _new_blocker(draft: Draft, key: str, issue: str, **facts: Any) -> rec.Blocker:

@@ -24,7 +24,7 @@ def opened(draft: Draft, conflict: Conflict, *steps: str, **facts: str) -> None:
 
 
 def add_steps(draft: Draft, identity: str, *steps: str, resolution: str = "", **facts: str) -> None:
-    """Add steps that a conflict has gone through; steps that its kind does not have are left out."""
+    """Add steps that a conflict has gone through, and how it ended; steps that its kind does not have are left out."""
     for conflict in draft.state.conflicts:
         if conflict.id != identity:
             continue
@@ -32,11 +32,6 @@ def add_steps(draft: Draft, identity: str, *steps: str, resolution: str = "", **
         filled = (texts[step].format(reporter=conflict.reporter, **facts) for step in steps if step in texts)
         after = conflict.with_(steps=(*conflict.steps, *filled), resolution=resolution or conflict.resolution)
         draft.replace("conflicts", after)
-
-
-def closed(draft: Draft, identity: str, resolution: str) -> None:
-    """Record how a conflict ended."""
-    add_steps(draft, identity, resolution=resolution)
 
 
 def resumed(draft: Draft, key: str) -> None:

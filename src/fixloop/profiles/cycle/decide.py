@@ -20,7 +20,7 @@ from fixloop.profiles.cycle.plan import completed, revised
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
 
@@ -106,7 +106,19 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
     if not agent.asked:
         raise Unexpected(f"{key} reports, but nothing was asked of it; it stands at {agent.status}")
     check_files(draft.state, event)
-    done = _take_plan(draft, event)
+    # EP writes the plan, CD completes its tasks (C54, C61, S19).
+    plan = draft.state.plan
+    try:
+        if event.plan is not None and key == "ep":
+            plan = revised(plan, event.plan)
+        if key == "cd" and plan:
+            plan = completed(plan, event.result.listed("tasks_completed"))
+    except UsageError as error:
+        raise InvalidResult(str(error)) from None
+    before = {task.id for task in draft.state.plan if task.status is rec.TaskStatus.COMPLETED}
+    draft.update(plan=plan)
+    after = [task.id for task in plan if task.status is rec.TaskStatus.COMPLETED]
+    done = [task_id for task_id in after if task_id not in before]
     draft.advance(event.base, event.tip)
     if agent.status is not rec.AgentStatus.RUNNING:
         _begin(draft, agent)
@@ -122,23 +134,6 @@ def _reported(draft: Draft, event: ev.PhaseReported) -> None:
         complete(draft, key, result)
     else:
         blocked(draft, key, result)
-
-
-def _take_plan(draft: Draft, event: ev.PhaseReported) -> tuple[str, ...]:
-    """EP writes the plan, CD completes its tasks; returns the tasks that this report completes (C54, C61, S19)."""
-    plan, key = draft.state.plan, event.result.phase
-    try:
-        if event.plan is not None and key == "ep":
-            plan = revised(plan, event.plan)
-        if key == "cd" and plan:
-            plan = completed(plan, event.result.listed("tasks_completed"))
-    except UsageError as error:
-        raise InvalidResult(str(error)) from None
-    before = {task.id for task in draft.state.plan if task.status is rec.TaskStatus.COMPLETED}
-    draft.update(plan=plan)
-    return tuple(
-        task.id for task in plan if task.status is rec.TaskStatus.COMPLETED and task.id not in before
-    )
 
 
 def _finished(draft: Draft, event: ev.CycleFinished) -> None:
@@ -225,7 +220,7 @@ def _settle_blockers(
     for blocker in draft.state.open_blockers():
         if blocker.id in opened.blockers:
             draft.resolve(blocker, resolution, status)
-            conflicts.closed(draft, blocker.id, resolution)
+            conflicts.add_steps(draft, blocker.id, resolution=resolution)
 
 
 def _guide(draft: Draft, key: str, opened: rec.OpenEscalation, guidance: str) -> None:

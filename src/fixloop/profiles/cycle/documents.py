@@ -85,7 +85,7 @@ def _issue(draft: Draft, key: str, written: ev.Written) -> rec.Document | None:
     version = base
     if present is not None and not present.restamped:
         version = rec.next_revision(base, rec.version_of(present.version))
-    rec.check_together(base, [version])
+    rec.check_together(base, version)
     new = rec.Document(
         agent=key,
         name=written.name,

@@ -11,23 +11,16 @@ from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import ORCHESTRATOR, Event
 from fixloop.protocol.refusals import Unexpected
-
-
-def _fields(state: Cycle) -> dict[str, str]:
-    working = [agent.key for agent in state.agents if agent.status is AgentStatus.RUNNING]
-    return plain_fields(state, asks=bool(state.escalations), specialist=",".join(working))
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:
     """A report that violates a rule is an invalid answer (C35)."""
     if not isinstance(refused, InvalidResult) or not isinstance(event, ev.PhaseReported):
         return None
-    return ev.AnswerInvalid(
-        sender=event.sender, agent=event.sender, problem=str(refused), artifacts=event.artifacts
-    )
+    who = event.sender
+    return ev.AnswerInvalid(sender=who, agent=who, problem=str(refused), artifacts=event.artifacts)
 
 
 CYCLE: Final[Profile[Cycle]] = Profile(
@@ -37,7 +30,11 @@ CYCLE: Final[Profile[Cycle]] = Profile(
     decide=decide,
     load=loader(Cycle, SCHEMA_VERSION),
     read_event=ev.event_from_json,
-    fields=_fields,
+    fields=lambda state: plain_fields(
+        state,
+        asks=bool(state.escalations),
+        specialist=",".join(each.key for each in state.agents if each.status is AgentStatus.RUNNING),
+    ),
     recorded=Message.recorded,
     refused=ev.EventRefused,
     reached=ev.DeadlineReached,

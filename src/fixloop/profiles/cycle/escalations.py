@@ -8,7 +8,7 @@ from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.state import Agent
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
 
@@ -92,8 +92,7 @@ def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
     """Ask a person about an agent that no mailbox reaches and that has not started by itself (A70, K5, K12)."""
     agent = agent_decisions.unreached(draft, event)
     if agent is not None and agent.status is not rec.AgentStatus.RUNNING:
-        detail = f"{agent.key} was not reached: {event.error}"
-        escalate(draft, "communication_error", detail, (agent.key,))
+        escalate(draft, "communication_error", f"{agent.key} was not reached: {event.error}", (agent.key,))
 
 
 def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
@@ -131,7 +130,7 @@ def end(draft: Draft, status: rec.CycleStatus, outcome: str) -> None:
     draft.withdraw()
     for conflict in draft.state.conflicts:
         if not conflict.resolution:
-            conflicts.closed(draft, conflict.id, f"open when the cycle ended: {outcome}")
+            conflicts.add_steps(draft, conflict.id, resolution=f"open when the cycle ended: {outcome}")
     draft.update(status=status, outcome=outcome, ended_at=draft.at, closing="")
     body = Ended(
         outcome=outcome,

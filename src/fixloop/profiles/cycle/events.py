@@ -23,8 +23,7 @@ from fixloop.protocol.agent_events import (
     Restored,
     RunEnded,
 )
-from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Value, WorkStarted
+from fixloop.protocol.event import USER, Value, WorkStarted
 
 
 class Written(Value):

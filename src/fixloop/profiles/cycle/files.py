@@ -18,7 +18,7 @@ from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.events import CycleRestored
 from fixloop.profiles.cycle.messages import one_line
 from fixloop.profiles.cycle.records import archive_name, version_of
-from fixloop.profiles.cycle.state import Agent, Cycle
+from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import WORKERS, field_owner, worker
 from fixloop.statefiles.named_files import Files
 from fixloop.statefiles.rendering import ARTIFACT, Artifacts, ProfileFiles
@@ -118,7 +118,22 @@ def state_document(state: Cycle) -> dict[str, Any]:
         "version": state.version,
         "current_phase": "complete" if state.ended else next(left, "aggregation"),
         "completed_phases": [agent.key for agent in state.agents if state.completed(agent.key)],
-        "agents": {agent.key: _agent(state, agent) for agent in state.agents},
+        "agents": {
+            agent.key: (
+                {
+                    "status": agent.status.value,
+                    "started_at": agent.started_at,
+                    "completed_at": agent.completed_at,
+                    "output_files": list(agent.output_files),
+                    "iterations_completed": len(agent.completed_in),
+                    "depends_on": list(agent.depends_on),
+                    "ready": state.ready(agent.key),
+                    "can_start": state.can_start(agent.key),
+                    "message": agent.message,
+                }
+            )
+            for agent in state.agents
+        },
         **{name: state.value(name) for name in dict.fromkeys((*owned, *extra))},
         "tasks": [task.model_dump(mode="json") for task in state.plan],
         "iterations": state.iterations,
@@ -133,20 +148,6 @@ def state_document(state: Cycle) -> dict[str, Any]:
         },
     }
     return {name: _plain(value, state.limits.zone) for name, value in document.items()}
-
-
-def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
-    return {
-        "status": agent.status.value,
-        "started_at": agent.started_at,
-        "completed_at": agent.completed_at,
-        "output_files": list(agent.output_files),
-        "iterations_completed": len(agent.completed_in),
-        "depends_on": list(agent.depends_on),
-        "ready": state.ready(agent.key),
-        "can_start": state.can_start(agent.key),
-        "message": agent.message,
-    }
 
 
 def _plain(value: Any, zone: timezone) -> Any:

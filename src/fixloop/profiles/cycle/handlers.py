@@ -14,7 +14,7 @@ from fixloop.profiles.cycle.agent_output import Writings, written_by
 from fixloop.profiles.cycle.phase_result import InvalidResult, PhaseResult, read_result
 from fixloop.profiles.cycle.records import InputKind, ResultStatus
 from fixloop.profiles.cycle.state import Cycle
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:

@@ -7,9 +7,8 @@ from fixloop.profiles.cycle import events as ev
 from fixloop.profiles.cycle.messages import Input
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import AgentStatus, InputKind, SentInput
-from fixloop.profiles.cycle.state import Cycle
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
 _WHAT: Final = {
@@ -99,7 +98,21 @@ def send_feedback(draft: Draft, recipient: str, issues: tuple[str, ...], source:
 def input_requested(draft: Draft, event: ev.InputRequested) -> None:
     """Send a person's input in the orchestrator's place. Unexpected if an agent sends it (C20), if it contains no
     action (C21), or if feedback would arrive during work."""
-    _check_request(draft.state, event)
+    if event.sender != ORCHESTRATOR:
+        told = f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
+        raise Unexpected(told)
+    agent = draft.state.agent(event.recipient)
+    if draft.state.all_completed and not draft.state.escalations:
+        told = f"all of cycle {draft.state.cycle_id} is complete, and it is about to end; begin another one"
+        raise Unexpected(told)
+    if agent.status is AgentStatus.COMPLETED and event.input is not InputKind.CLARIFICATION:
+        raise Unexpected(
+            f"{agent.key} has completed, and feedback opens an iteration, which only a validation does; "
+            "send a clarification"
+        )
+    if not event.summary.strip() or not any(action.strip() for action in event.actions):
+        told = "a send_input says what happened and what to do; give a summary and at least one action"
+        raise Unexpected(told)
     key, present = event.recipient, draft.state.iteration
     send(
         draft,
@@ -121,24 +134,6 @@ def input_requested(draft: Draft, event: ev.InputRequested) -> None:
         draft.drop(vas.key)
         waits = tuple(dict.fromkeys((*vas.waits_for, key)))
         draft.agent(vas.key, status=AgentStatus.WAITING, waits_for=waits)
-
-
-def _check_request(state: Cycle, event: ev.InputRequested) -> None:
-    if event.sender != ORCHESTRATOR:
-        told = f"send_input is the orchestrator's; {event.sender} reports to it with a PHASE_RESULT"
-        raise Unexpected(told)
-    agent = state.agent(event.recipient)
-    if state.all_completed and not state.escalations:
-        told = f"all of cycle {state.cycle_id} is complete, and it is about to end; begin another one"
-        raise Unexpected(told)
-    if agent.status is AgentStatus.COMPLETED and event.input is not InputKind.CLARIFICATION:
-        raise Unexpected(
-            f"{agent.key} has completed, and feedback opens an iteration, which only a validation does; "
-            "send a clarification"
-        )
-    if not event.summary.strip() or not any(action.strip() for action in event.actions):
-        told = "a send_input says what happened and what to do; give a summary and at least one action"
-        raise Unexpected(told)
 
 
 def start_ready(draft: Draft) -> None:

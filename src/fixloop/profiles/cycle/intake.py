@@ -18,8 +18,6 @@ from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.protocol.event import Start
 from fixloop.store.contract import Store
 
-_BASE_36: Final = string.digits + string.ascii_lowercase
-
 
 def cycle_started(configuration: Configuration, /, **facts: Any) -> CycleStarted:
     """The event that starts a cycle; `facts` are its other fields: workflow, issue, name, cycle_id …"""
@@ -47,7 +45,7 @@ def _begun(store: Store, prepared: Prepared, feature: Feature, facts: Mapping[st
     settings = prepared.configuration.cycle or CycleSettings()
     zone = timezone(timedelta(minutes=settings.utc_offset_minutes))
     at = store.now(facts["workflow"]).at.astimezone(zone)
-    random = "".join(secrets.choice(_BASE_36) for _ in range(8))
+    random = "".join(secrets.choice(string.digits + string.ascii_lowercase) for _ in range(8))
     return cycle_started(
         prepared.configuration,
         **facts,

@@ -12,7 +12,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.state import Limits
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 
 
 def validated(draft: Draft, key: str, result: PhaseResult) -> None:
@@ -24,7 +24,25 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
     left = f"v{version} was validated: {len(blocking)} blocking issues, see {_conflict_id(iteration)}"
     conflicts.validated_again(draft, left if blocking else f"v{version} passed the validation")
     if found:
-        _record(draft, key, found, blocking)
+        content = "\n".join(f"{level}: {issue}" for level, issue in found)
+        issues = tuple(issue for _, issue in found)
+        present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)
+        draft.update(iterations=(*draft.state.iterations[:-1], present))
+        target = _target(blocking[0]) if blocking else ORCHESTRATOR
+        draft.record_feedback(key, target, content, is_blocking=bool(blocking))
+        conflict = rec.Conflict(
+            id=_conflict_id(draft.state.iteration),
+            kind=rec.ConflictKind.TEST_FAILURE,
+            reporter=key,
+            description=content,
+        )
+        issued = conflicts.listed(
+            each for each in draft.state.documents_of(key) if each.at == draft.at and not each.restamped
+        )
+        steps = ("reported", "issued", "extracted") if issued else ("reported", "extracted")
+        conflicts.opened(draft, conflict, *steps, "categorised", documents=issued)
+        if not blocking:
+            conflicts.add_steps(draft, conflict.id, resolution="recorded; it blocks nothing")
     if not blocking:
         complete(draft, key, result)
         return
@@ -34,8 +52,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
         next_iteration(draft, key, blocking)
         return
     draft.add_remaining(*blocking)
-    detail = f"{len(blocking)} issues remain after {iteration} iterations"
-    escalate(draft, "max_iterations", detail, (key,))
+    escalate(draft, "max_iterations", f"{len(blocking)} issues remain after {iteration} iterations", (key,))
 
 
 def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
@@ -48,9 +65,8 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
     for target in sorted(by_target, key=order.index):
         upstream = tuple(other for other in by_target if order.index(other) < order.index(target))
         draft.agent(target, status=rec.AgentStatus.WAITING, waits_for=upstream)
-        draft.tell(
-            ORCHESTRATOR.capitalize(), f"Sending feedback to {worker(target).name}, v{draft.state.version}"
-        )
+        feedback = f"Sending feedback to {worker(target).name}, v{draft.state.version}"
+        draft.tell(ORCHESTRATOR.capitalize(), feedback)
         send_feedback(draft, target, tuple(by_target[target]), key)
         conflicts.add_steps(draft, _conflict_id(draft.state.iteration - 1), "sent", resolver=target)
     if by_target and "cd" not in by_target:
@@ -87,28 +103,6 @@ def _number(text: str) -> float | None:
         return float(text.strip().rstrip("%").strip())
     except ValueError:
         return None
-
-
-def _record(draft: Draft, key: str, found: list[tuple[rec.Severity, str]], blocking: tuple[str, ...]) -> None:
-    content = "\n".join(f"{level}: {issue}" for level, issue in found)
-    issues = tuple(issue for _, issue in found)
-    present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)
-    draft.update(iterations=(*draft.state.iterations[:-1], present))
-    target = _target(blocking[0]) if blocking else ORCHESTRATOR
-    draft.record_feedback(key, target, content, is_blocking=bool(blocking))
-    conflict = rec.Conflict(
-        id=_conflict_id(draft.state.iteration),
-        kind=rec.ConflictKind.TEST_FAILURE,
-        reporter=key,
-        description=content,
-    )
-    issued = conflicts.listed(
-        each for each in draft.state.documents_of(key) if each.at == draft.at and not each.restamped
-    )
-    steps = ("reported", "issued", "extracted") if issued else ("reported", "extracted")
-    conflicts.opened(draft, conflict, *steps, "categorised", documents=issued)
-    if not blocking:
-        conflicts.closed(draft, conflict.id, "recorded; it blocks nothing")
 
 
 def _conflict_id(iteration: int) -> str:

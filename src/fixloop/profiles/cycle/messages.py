@@ -8,8 +8,7 @@ from pydantic import AwareDatetime, Field
 from fixloop.errors import ProtocolError
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.records import InputKind
-from fixloop.protocol.agents import ORCHESTRATOR, USER
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import ORCHESTRATOR, USER, Value
 
 
 class Input(Value):
@@ -119,9 +118,8 @@ def check_route(kind: str, sender: str, recipient: str) -> None:
     """Refuse (ProtocolError) a message without a route: one end is always the orchestrator (C3, C20, C58, K26)."""
     ends = (party if party in (ORCHESTRATOR, USER) else _AGENT for party in (sender, recipient))
     if (kind, *ends) not in _ROUTES:
-        raise ProtocolError(
-            f"{kind} from {sender} to {recipient} is on no route; a cycle's agents talk to the orchestrator only"
-        )
+        told = f"{kind} from {sender} to {recipient} is on no route"
+        raise ProtocolError(f"{told}; a cycle's agents talk to the orchestrator only")
 
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -175,18 +173,17 @@ def result_text(result: PhaseResult) -> str:
         f"- status: {result.status}",
         f"- files_written: {_listed(result.files_written)}",
         f"- summary: {result.summary}",
-        *(
-            f"- {name}: {value if isinstance(value, str) else _listed(value)}"
-            for name, value in result.fields.items()
-        ),
+        *(f"- {name}: {_listed(value)}" for name, value in result.fields.items()),
         f"- issues: {_listed(result.issues)}",
         *([f"\nPHASE_DETAILS:\n{result.details}"] if result.details else []),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _listed(values: tuple[str, ...]) -> str:
-    """On one line, or on separate lines if an item contains a comma."""
+def _listed(values: str | tuple[str, ...]) -> str:
+    """On one line, or on separate lines if an item contains a comma; a text unchanged."""
+    if isinstance(values, str):
+        return values
     if any("," in value for value in values):
         return "".join(f"\n  - {value}" for value in values)
     return f"[{', '.join(values)}]"

@@ -7,10 +7,9 @@ from fixloop.profiles.cycle.messages import Body, Message, check_route
 from fixloop.profiles.cycle.state import Agent, Cycle
 from fixloop.protocol import draft
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import ORCHESTRATOR, Value
 from fixloop.protocol.ids import message_uid
-from fixloop.protocol.ticket import About, Ticket
+from fixloop.protocol.ticket import About, Ticket, agent_ticket
 
 
 class Transition(Value):
@@ -65,8 +64,7 @@ class Draft(draft.AgentDraft[Cycle, Message]):
         self, blocker: rec.Blocker, resolution: str, status: rec.BlockerStatus = rec.BlockerStatus.RESOLVED
     ) -> None:
         """Mark a blocker as resolved (C28)."""
-        done = blocker.with_(status=status, resolution=resolution, resolved_at=self.at)
-        self.replace("blockers", done)
+        self.replace("blockers", blocker.with_(status=status, resolution=resolution, resolved_at=self.at))
 
     def record_decision(self, by: str, question: str, chosen: str, *, rationale: str, impact: str) -> None:
         """Record a decision with its reason (C27, C65)."""
@@ -144,11 +142,5 @@ class Draft(draft.AgentDraft[Cycle, Message]):
 
 def finish_ticket(state: Cycle) -> Ticket:
     """The ticket to complete the cycle in its current iteration."""
-    return Ticket(
-        id=f"{state.workflow}.finish.{state.iteration}",
-        workflow=state.workflow,
-        step="finish",
-        queue=f"{state.queue or 'fixloop'}.control",
-        priority=state.urgency,
-        iteration=state.iteration,
-    )
+    id, queue = f"{state.workflow}.finish.{state.iteration}", f"{state.queue or 'fixloop'}.control"
+    return agent_ticket(state, id, "finish", queue=queue)

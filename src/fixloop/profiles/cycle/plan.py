@@ -28,9 +28,8 @@ Plan = Sequence[PlanTask]
 def check_plan(plan: Plan) -> None:
     """Refuse (UsageError) a plan with a duplicate id, a dependency on a missing task, or a cycle."""
     ids = [task.id for task in plan]
-    for task_id in ids:
-        if ids.count(task_id) > 1:
-            raise UsageError(f"plan.json has {task_id} twice; a task's id is its own")
+    if twice := [task_id for task_id in ids if ids.count(task_id) > 1]:
+        raise UsageError(f"plan.json has {twice[0]} twice; a task's id is its own")
     for task in plan:
         for other in task.depends_on:
             if other not in ids:
@@ -41,9 +40,7 @@ def check_plan(plan: Plan) -> None:
 def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
     """The revised plan; completed tasks stay so (S19). UsageError: a task is missing (C9), or the plan is invalid."""
     check_plan(after)
-    old = {task.id: task for task in before}
-    gone = sorted(old.keys() - {task.id for task in after})
-    if gone:
+    if gone := sorted({task.id for task in before} - {task.id for task in after}):
         raise UsageError(f"the revised plan.json has no {', '.join(gone)}; tasks are added, never taken out")
     done = {task.id for task in before if task.status is TaskStatus.COMPLETED}
     return tuple(task.with_(status=TaskStatus.COMPLETED) if task.id in done else task for task in after)
@@ -52,8 +49,7 @@ def revised(before: Plan, after: Plan) -> tuple[PlanTask, ...]:
 def completed(plan: Plan, ids: Iterable[str]) -> tuple[PlanTask, ...]:
     """The plan with these tasks completed. UsageError: one of them is not in the plan."""
     wanted = set(ids)
-    unknown = sorted(wanted - {task.id for task in plan})
-    if unknown:
+    if unknown := sorted(wanted - {task.id for task in plan}):
         raise UsageError(f"tasks_completed names {', '.join(unknown)}, which plan.json does not have")
     return tuple(task.with_(status=TaskStatus.COMPLETED) if task.id in wanted else task for task in plan)
 

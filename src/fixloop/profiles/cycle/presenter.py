@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands import agent_log as spoken
 from fixloop.commands import agent_work as work
-from fixloop.commands.clocks import deadline_line
-from fixloop.commands.presenter import Presenter, Standing
+from fixloop.commands.presenter import Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import Parts, Row, reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.records import AgentStatus, TaskStatus
-from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
+from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.protocol.ids import called
@@ -37,8 +36,7 @@ def _standing(state: Cycle) -> Standing:
     asked = {agent.key: agent.command for agent in state.agents if agent.asked}
     held = f"a person since {stamp(state.paused_at)} UTC" if state.paused_at is not None else ""
     asks = bool(state.escalations)
-    done = state.all_completed and not asks
-    return work.standing(state, asked, asks=asks, held=held, done=done)
+    return work.standing(state, asked, asks=asks, held=held, done=state.all_completed and not asks)
 
 
 def _owner(state: Cycle) -> str:
@@ -49,12 +47,33 @@ def _owner(state: Cycle) -> str:
 
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
     held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
-    is_paused = bool(state.escalations) or held is not None
-    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    asks = bool(state.escalations)
+    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),
-        "agents": [_agent(state, agent) for agent in state.agents],
+        "agents": [
+            (
+                {
+                    "name": agent.key,
+                    "role": worker(agent.key).role,
+                    "status": agent.status.value,
+                    "command": agent.command or None,
+                    "asked": agent.asked,
+                    "depends_on": list(agent.depends_on),
+                    "ready": state.ready(agent.key),
+                    "can_start": state.can_start(agent.key),
+                    "run": agent.runs,
+                    "attempt": agent.attempt,
+                    "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
+                    "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
+                    "output_files": list(agent.output_files),
+                    "iterations_completed": len(agent.completed_in),
+                    "message": agent.message or None,
+                }
+            )
+            for agent in state.agents
+        ],
         "tasks": [task.model_dump(mode="json") for task in state.plan],
         "escalations": [
             {
@@ -75,31 +94,9 @@ def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
     }
 
 
-def _agent(state: Cycle, agent: Agent) -> dict[str, Any]:
-    return {
-        "name": agent.key,
-        "role": worker(agent.key).role,
-        "status": agent.status.value,
-        "command": agent.command or None,
-        "asked": agent.asked,
-        "depends_on": list(agent.depends_on),
-        "ready": state.ready(agent.key),
-        "can_start": state.can_start(agent.key),
-        "run": agent.runs,
-        "attempt": agent.attempt,
-        "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
-        "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
-        "output_files": list(agent.output_files),
-        "iterations_completed": len(agent.completed_in),
-        "message": agent.message or None,
-    }
-
-
 def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, str]]:
-    yield (
-        "workflow",
-        f"{state.workflow} (cycle {state.cycle_id}, project {state.project or state.workflow[:8]})",
-    )
+    project = state.project or state.workflow[:8]
+    yield "workflow", f"{state.workflow} (cycle {state.cycle_id}, project {project})"
     where = f"iteration {state.iteration} of {state.max_iterations}, v{state.version}"
     stands = f"{state.outcome}, {where}" if state.outcome else f"{where}, {_owner(state)}'s turn"
     yield "status", f"{state.status}, {stands}"
@@ -127,9 +124,8 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
 def _table(state: Cycle) -> "Table":
     made = table("", "agent", "role", "status", "run", "waits for", "documents")
     for agent in state.agents:
-        waits = dict.fromkeys(
-            [*(other for other in agent.depends_on if not state.completed(other)), *agent.waits_for]
-        )
+        needed = (other for other in agent.depends_on if not state.completed(other))
+        waits = dict.fromkeys((*needed, *agent.waits_for))
         row(
             made,
             ">" if agent.asked else "",
@@ -211,18 +207,8 @@ def _line(kept: dict[str, Any], state: Cycle | None) -> spoken.Line:
     kind = message.body.kind.removeprefix("cycle.")
     if message.body.kind == "cycle.input":
         kind = message.body.input.value
-    return spoken.Line(
-        number=message.number,
-        at=message.at,
-        sender=message.sender,
-        recipient=message.recipient,
-        kind=kind,
-        message_id=message.message_id,
-        summary=message.summary,
-        iteration=message.iteration,
-        max_iterations=message.max_iterations,
-        text=message_text(message),
-    )
+    shared = {name: getattr(message, name) for name in spoken.Line._fields if name not in ("kind", "text")}
+    return spoken.Line(kind=kind, text=message_text(message), **shared)
 
 
 def _statistics(state: Cycle, said: Sequence[spoken.Line]) -> dict[str, Any]:

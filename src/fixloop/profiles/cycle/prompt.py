@@ -102,10 +102,8 @@ def _tasks(state: Cycle, key: str) -> Iterator[str]:
     for task in waiting:
         after = ", ".join(other for other in task.depends_on if other not in done)
         lines.append(f"later: {task.id} {task.description}".rstrip() + f", after {after}")
-    parallel = (
-        "\n\nThose of now do not rest on each other: they may be done in any order, or beside each other."
-    )
-    yield f"## The tasks of the plan\n\n{_bullets(lines)}{parallel if len(ready) > 1 else ''}"
+    free = "Those of now do not rest on each other: they may be done in any order, or beside each other."
+    yield f"## The tasks of the plan\n\n{_bullets(lines)}" + (f"\n\n{free}" if len(ready) > 1 else "")
 
 
 def _answer(own: Worker) -> str:

@@ -263,11 +263,10 @@ def next_revision(base: Version, present: Version) -> Version:
     return present._replace(patch=present.patch + 1)
 
 
-def check_together(base: Version, present: Iterable[Version]) -> None:
+def check_together(base: Version, version: Version) -> None:
     """Refuse (UsageError) a document more than one minor ahead of its iteration's base, or behind it (K11)."""
-    for version in present:
-        if version < base or version[:2] > (base.major, base.minor + 1):
-            raise UsageError(f"a document has version {version} in an iteration that began at {base}")
+    if version < base or version[:2] > (base.major, base.minor + 1):
+        raise UsageError(f"a document has version {version} in an iteration that began at {base}")
 
 
 def archive_name(document: str, version: Version) -> str:

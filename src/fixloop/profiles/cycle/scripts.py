@@ -24,10 +24,10 @@ _ISSUES: Final = {
 
 
 def _writings(store: Any, ticket: Ticket, run: int) -> Writings:
-    names = worker(ticket.specialist).documents
-    plan = (PlanTask(id="TASK-001", description="log in"),) if "plan.json" in names else None
+    names, plan = worker(ticket.specialist).documents, None
     texts = {names[0]: f"{ticket.specialist}, run {run}\n"}
-    if plan is not None:
+    if "plan.json" in names:
+        plan = (PlanTask(id="TASK-001", description="log in"),)
         texts["plan.json"] = json.dumps({"tasks": [task.model_dump(mode="json") for task in plan]})
     documents = tuple(
         Written(name=name, digest=store.put_artifact(ticket.workflow, text.encode()))

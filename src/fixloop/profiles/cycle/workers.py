@@ -61,8 +61,7 @@ _OWNERS: Final = {field: entry.key for entry in WORKERS.values() for field in en
 
 def worker(key: str) -> Worker:
     """The agent with this key; one that the seed does not name writes a document and a field named after it (K17)."""
-    known = WORKERS.get(key)
-    return known or Worker(key, key, (f"{key}.md",), (key,))
+    return WORKERS.get(key) or Worker(key, key, (f"{key}.md",), (key,))
 
 
 def field_owner(field: str) -> str | None:
@@ -92,9 +91,8 @@ def check_graph(graph: Graph) -> None:
         raise UsageError(told)
     writers: dict[str, str] = {}
     for key, needed in graph.items():
-        for other in needed:
-            if other not in graph:
-                raise UsageError(f"{key} depends on {other}, which is no agent of this cycle")
+        if unknown := [other for other in needed if other not in graph]:
+            raise UsageError(f"{key} depends on {unknown[0]}, which is no agent of this cycle")
     for key in graph:
         for field in worker(key).fields:
             if writers.setdefault(field, key) != key:

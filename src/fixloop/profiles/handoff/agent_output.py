@@ -48,10 +48,9 @@ def fields_written(snapshot: bytes, content: bytes) -> dict[str, Any]:
 def missing_file(state: Handoffs, git: Git, commit: str, answer: str) -> str:
     """What is wrong with the specification that its result names; empty: nothing, or there is no result."""
     try:
-        said = read_return(answer)
+        return missing_specification(state, git, commit, read_return(answer))
     except InvalidReturn:
         return ""
-    return missing_specification(state, git, commit, said)
 
 
 def missing_specification(state: AnyState, git: Git, commit: str, said: Mapping[str, Any]) -> str:

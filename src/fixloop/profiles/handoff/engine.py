@@ -10,24 +10,16 @@ from fixloop.profiles.handoff.decide import DECIDE_VERSION, decide
 from fixloop.profiles.handoff.records import Message, measured
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
-from fixloop.protocol.agents import ORCHESTRATOR
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import ORCHESTRATOR, Event
 from fixloop.protocol.refusals import Unexpected
-
-
-def _fields(state: Handoffs) -> dict[str, str]:
-    escalated = "yes" if measured(state.events).escalated else "no"
-    shared = plain_fields(state, asks=bool(state.questions), specialist=state.current_agent)
-    return shared | {"escalated": escalated, "parent": state.parent}
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:
     """A result that violates its contract is a failed attempt (D37, D56)."""
     if not isinstance(refused, InvalidReturn) or not isinstance(event, ev.AgentReturned):
         return None
-    return ev.AgentFailed(
-        sender=event.sender, agent=event.sender, reason=str(refused), artifacts=event.artifacts
-    )
+    who = event.sender
+    return ev.AgentFailed(sender=who, agent=who, reason=str(refused), artifacts=event.artifacts)
 
 
 HANDOFF: Final[Profile[Handoffs]] = Profile(
@@ -37,7 +29,10 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     decide=decide,
     load=loader(Handoffs, SCHEMA_VERSION),
     read_event=ev.event_from_json,
-    fields=_fields,
+    fields=lambda state: (
+        plain_fields(state, asks=bool(state.questions), specialist=state.current_agent)
+        | {"escalated": "yes" if measured(state.events).escalated else "no", "parent": state.parent}
+    ),
     recorded=lambda said: {"number": said.number} | said.message.model_dump(mode="json", by_alias=True),
     refused=ev.EventRefused,
     reached=ev.DeadlineReached,

@@ -22,8 +22,7 @@ from fixloop.protocol.agent_events import (
     Restored,
     RunEnded,
 )
-from fixloop.protocol.agents import USER
-from fixloop.protocol.event import WorkStarted
+from fixloop.protocol.event import USER, WorkStarted
 
 
 class HandoffsStarted(AgentEvent, WorkStarted):

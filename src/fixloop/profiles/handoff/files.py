@@ -9,8 +9,8 @@ from fixloop.files.atomic import File, Folders
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import HandoffsRestored
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.agents import USER
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.event import USER
 from fixloop.protocol.ids import message_uid
 from fixloop.statefiles.named_files import Files
 from fixloop.statefiles.rendering import Artifacts, ProfileFiles
@@ -35,8 +35,7 @@ def named_files(state: Handoffs) -> Iterator[Named]:
     for message in state.messages:
         path = f"{HANDOFFS}/{message.status.folder}/handoff-{message.message_id}.json"
         yield Named(path, _json(message.document))
-    events = "".join(json.dumps(event.document) + "\n" for event in state.events)
-    yield Named(".claude/events.ndjson", events)
+    yield Named(".claude/events.ndjson", "".join(json.dumps(event.document) + "\n" for event in state.events))
     yield Named(STATE_FILE, _json(state_document(state)))
 
 

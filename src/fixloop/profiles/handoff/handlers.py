@@ -18,8 +18,7 @@ from fixloop.profiles.handoff.questions import ENGINE_REASONS
 from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.routes import HandoffStatus, check_agent, sent_by
 from fixloop.profiles.handoff.runs import escalation, rejection
-from fixloop.protocol.agents import USER
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import USER, Event
 
 
 def _decide(session: Session, workflow: str, given: Answer) -> None:
@@ -62,10 +61,8 @@ def _apply_result(handed: Handed) -> None:
     try:
         events = list(_events(handed))
     except returns.InvalidReturn as invalid:
-        engine = handed.session.engine_of(workflow)
-        engine.refuse(
-            workflow, "agent-returned", str(invalid), sender=handed.agent, artifacts=handed.artifacts
-        )
+        engine, facts = handed.session.engine_of(workflow), (workflow, "agent-returned", str(invalid))
+        engine.refuse(*facts, sender=handed.agent, artifacts=handed.artifacts)
         raise
     if not handed.seen.state.agent(handed.agent).started:
         handed.session.bring(workflow, _began(handed.agent))
@@ -78,9 +75,8 @@ def _events(handed: Handed) -> Iterator[Event]:
         asked = {"reason": "blocked", "details": handed.blocked}
         yield escalation(handed.agent, asked, handed.artifacts)
         return
-    questions = [
-        escalation(handed.agent, asked, handed.artifacts) for asked in returns.read_questions(handed.text)
-    ]
+    printed = returns.read_questions(handed.text)
+    questions = [escalation(handed.agent, asked, handed.artifacts) for asked in printed]
     blocking = [question for question in questions if question.blocking]
     yield from (question for question in questions if not question.blocking)
     if blocking:
@@ -108,8 +104,7 @@ def _left(handed: Handed) -> dict[str, Any]:
 
 def _reject(session: Session, workflow: str, agent: str, handoff: str, reason: str) -> None:
     seen = look(session, workflow)
-    name = OUTSIDE.chosen(seen, agent)
-    event = rejection(seen.state, name, {"reason": reason})
+    event = rejection(seen.state, OUTSIDE.chosen(seen, agent), {"reason": reason})
     session.bring(workflow, event.model_copy(update={"message_id": handoff or event.message_id}))
     note(f"rejected; issue {seen.standing.issue} waits for a decision: `fixloop inbox`")
 
@@ -128,9 +123,8 @@ def _send(session: Session, workflow: str, said: Said) -> None:
     except ValueError:
         found = said.text
     payload = found if isinstance(found, dict) else {"text": found}
-    event = ev.HandoffSent(
-        sender=named, to=said.to.lower(), type=said.kind or sent_by(named), payload=payload
-    )
+    kind = said.kind or sent_by(named)
+    event = ev.HandoffSent(sender=named, to=said.to.lower(), type=kind, payload=payload)
     session.bring(workflow, event)
     note(f"{named} passed it on to {event.to}: {event.type}")
 

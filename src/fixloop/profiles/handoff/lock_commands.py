@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
-from fixloop.commands.session import Issue, ProjectOption, Session, open_session, open_workflow
+from fixloop.commands.session import Issue, ProjectOption, Session, open_workflow
 from fixloop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,10 +92,8 @@ def write(
         if not 0 < len(field) <= MOST_OF_A_FIELD:
             raise UsageError(f"a field's name has 1 to {MOST_OF_A_FIELD} characters, not {len(field)}")
         if len(value) > MOST_OF_A_VALUE:
-            raise UsageError(
-                f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)};"
-                " write it to a file and name that"
-            )
+            told = f"a value has at most {MOST_OF_A_VALUE} characters, not {len(value)}"
+            raise UsageError(f"{told}; write it to a file and name that")
         try:
             written: Any = json.loads(value)
         except ValueError:
@@ -121,8 +119,8 @@ def heartbeat(
     """
     from fixloop.profiles.handoff.events import Heartbeat
 
-    with open_session() as session:
-        _answer(session, session.workflow_of(issue, project), Heartbeat(sender=agent.lower()))
+    with open_workflow(issue, project) as (session, workflow):
+        _answer(session, workflow, Heartbeat(sender=agent.lower()))
 
 
 def taken(
@@ -174,11 +172,9 @@ def extended(session: Session, workflow: str, resource: str, agent: str) -> "Loc
 
 
 def _state(session: Session, workflow: str) -> "Handoffs":
-    engine: Any = session.engine_of(workflow)
-    if engine.profile.name != "handoff":
-        told = f"{workflow} is a {engine.profile.name} workflow; this command is for agents of handoffs"
-        raise UsageError(told)
-    found: Handoffs = engine.state(workflow)
+    found: Handoffs = session.engine_of(workflow).state(workflow)
+    if found.profile != "handoff":
+        raise UsageError(f"{workflow} is a {found.profile} workflow; this command is for agents of handoffs")
     return found
 
 

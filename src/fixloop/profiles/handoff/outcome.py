@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from fixloop.errors import RefusedError
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff import records as rec
-from fixloop.profiles.handoff.routes import HandoffStatus, check_move, check_route
+from fixloop.profiles.handoff.routes import HandoffStatus, check_route
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol import draft
 from fixloop.protocol.agent_decisions import close
@@ -18,6 +19,10 @@ _KINDS: Final[dict[str, Literal["spec", "code", "report"]]] = {
     "builder": "code",
     "reviewer": "report",
     "fixer": "code",
+}
+_NEXT: Final = {
+    HandoffStatus.PENDING: (HandoffStatus.ACCEPTED, HandoffStatus.REJECTED),
+    HandoffStatus.ACCEPTED: (HandoffStatus.COMPLETED, HandoffStatus.REJECTED),
 }
 
 
@@ -51,7 +56,8 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
     ) -> rec.Message:
         """Say a message; a handoff is stored as pending (D4, G20). Raises ForbiddenRoute (D12)."""
         checked = check_route(kind, sender, recipient)
-        sequence = self.state.sequence + 1
+        sequence, state = self.state.sequence + 1, self.state
+        context = rec.Context(workflow=state.kind, spec=state.spec, iteration=state.iteration)
         message = rec.Message(
             message_id=message_uid(self.state.workflow, sequence),
             timestamp=self.at,
@@ -60,9 +66,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             type=checked,
             priority=self.state.priority,
             payload=dict(payload or {}),
-            context=rec.Context(
-                workflow=self.state.kind, spec=self.state.spec, iteration=self.state.iteration
-            ),
+            context=context,
         )
         self.update(sequence=sequence, lines=self.state.lines + 1)
         self._made.messages += (Said(number=self.state.lines, message=message),)
@@ -77,8 +81,9 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         return About(told.recipient, told.message_id, told.message_id, told.type.value)
 
     def move(self, message: rec.Message, after: HandoffStatus, reason: str = "") -> None:
-        """Change a handoff's status, or refuse (D16)."""
-        check_move(message.status, after)
+        """Change a handoff's status: pending → accepted → completed, or a rejection. RefusedError (D16, G9)."""
+        if after not in _NEXT.get(message.status, ()):
+            raise RefusedError(f"a handoff that is {message.status} cannot become {after}")
         new = message.with_(status=after, reason=reason)
         kept = tuple(new if m.message_id == message.message_id else m for m in self.state.messages)
         self.update(messages=kept)

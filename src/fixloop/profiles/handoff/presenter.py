@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.commands import agent_log as spoken
 from fixloop.commands import agent_work as work
-from fixloop.commands.clocks import deadline_line
-from fixloop.commands.presenter import Across, Presenter, Standing
+from fixloop.commands.presenter import Across, Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table
 from fixloop.engine.snapshots import loader
@@ -47,8 +46,8 @@ def _owner(state: Handoffs) -> str:
 
 def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
     held = {"since": None} if state.paused_clock is not None else None
-    is_paused = bool(state.questions) or held is not None
-    return work.shared(found, state, is_paused=is_paused, held=held, owner=_owner(state)) | {
+    asks = bool(state.questions)
+    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
         "type": state.kind.value,
         "priority": state.priority.value,
         "spec": state.spec or None,
@@ -101,10 +100,8 @@ def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
 
 
 def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str, str]]:
-    yield (
-        "workflow",
-        f"{state.workflow} ({state.kind} by handoffs, project {state.project or state.workflow[:8]})",
-    )
+    project = state.project or state.workflow[:8]
+    yield "workflow", f"{state.workflow} ({state.kind} by handoffs, project {project})"
     yield "status", _status(state)
     if state.spec:
         yield "spec", state.spec
@@ -119,12 +116,9 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
     if away and _standing(state).goes_on:
         yield work.away_line(state)
     yield from deadline_line(found, away)
-    if state.messages:
-        last = state.messages[-1]
-        yield (
-            "handoff",
-            f"{last.type} from {last.sender} to {last.recipient}, {last.status} ({last.message_id})",
-        )
+    for last in state.messages[-1:]:
+        ends = f"from {last.sender} to {last.recipient}"
+        yield "handoff", f"{last.type} {ends}, {last.status} ({last.message_id})"
     yield "metrics", metrics_line(state)
     yield from ((f"{made.agent} made", made.line) for made in state.made)
     for issue in state.remaining_issues:

@@ -24,8 +24,6 @@ _KEYS: Final = {
     "reviewer": "`issues`, with needs_fixes: a list, each with `id`, `severity`, `file`, `line`, `description`",
     "fixer": "`issues_fixed`: a list of ids; `commits`: a list",
 }
-
-
 _ANSWERING: Final = (
     "## How to answer\n\n"
     "What you leave in this directory is taken as it stands; no commit is needed. "

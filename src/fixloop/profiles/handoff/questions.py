@@ -8,7 +8,7 @@ from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
 from fixloop.profiles.handoff.shared_state import settle
 from fixloop.protocol.agent_decisions import unreached
-from fixloop.protocol.agents import ORCHESTRATOR, USER
+from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
 ENGINE_REASONS: Final = (
@@ -52,9 +52,8 @@ def escalated(draft: Draft, event: ev.AgentEscalated) -> None:
 
 def _open(draft: Draft, question: Question) -> None:
     payload = question.model_dump(mode="json", include={"reason", "details", "context", "blocking"})
-    draft.send(
-        HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload | {"options": list(question.options)}
-    )
+    payload["options"] = list(question.options)
+    draft.send(HandoffType.ESCALATION, question.agent, ORCHESTRATOR, payload)
     draft.notify()
     draft.record("escalation_triggered", question.agent, question.reason)
     draft.update(questions=(*draft.state.questions, question))
@@ -96,29 +95,24 @@ def decided(draft: Draft, event: ev.DecisionMade) -> None:
     if event.decision == "abort":
         draft.end("failed", "aborted")
     elif event.decision == "skip":
-        known = (*draft.state.remaining_issues, question.details)
-        draft.update(remaining_issues=tuple(dict.fromkeys(known)))
+        draft.update(remaining_issues=tuple(dict.fromkeys((*draft.state.remaining_issues, question.details))))
         draft.close("skipped")
     else:
-        _extend(draft, question, event)
-
-
-def _extend(draft: Draft, question: Question, event: ev.DecisionMade) -> None:
-    if question.reason == "handoff_rejected" and draft.state.pending_for(question.agent) is None:
-        # A rejected handoff stays rejected (D16): a copy is sent, with the person's answer.
-        received = (m for m in reversed(draft.state.messages) if m.recipient == question.agent)
-        last = next((m for m in received if m.status is HandoffStatus.REJECTED), None)
-        if last is not None:
-            draft.send(last.type, last.sender, last.recipient, last.payload)
-    if question.reason != "max_iterations":
-        _resume(draft, question, event.text)
-        return
-    more = event.iterations if event.decision == "extend" else 1
-    draft.update(max_iterations=draft.state.max_iterations + more)
-    payload = {"issues": list(draft.state.remaining_issues), "priority": draft.state.priority.value}
-    draft.send(HandoffType.FIX_REQUEST, "reviewer", "fixer", payload)
-    draft.update(remaining_issues=())
-    _activate(draft, "fixer", event.text)
+        if question.reason == "handoff_rejected" and draft.state.pending_for(question.agent) is None:
+            # A rejected handoff stays rejected (D16): a copy is sent, with the person's answer.
+            received = (m for m in reversed(draft.state.messages) if m.recipient == question.agent)
+            last = next((m for m in received if m.status is HandoffStatus.REJECTED), None)
+            if last is not None:
+                draft.send(last.type, last.sender, last.recipient, last.payload)
+        if question.reason != "max_iterations":
+            _resume(draft, question, event.text)
+            return
+        more = event.iterations if event.decision == "extend" else 1
+        draft.update(max_iterations=draft.state.max_iterations + more)
+        payload = {"issues": list(draft.state.remaining_issues), "priority": draft.state.priority.value}
+        draft.send(HandoffType.FIX_REQUEST, "reviewer", "fixer", payload)
+        draft.update(remaining_issues=())
+        _activate(draft, "fixer", event.text)
 
 
 def _close(draft: Draft, question: Question) -> None:

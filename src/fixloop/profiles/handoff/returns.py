@@ -51,10 +51,9 @@ def fitting(what: str, model: type[M], facts: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(facts)
     except ValidationError as error:
-        wrong = (
-            f"{'.'.join(map(str, one['loc']))} is wrong: {one['msg'].lower()}" for one in error.errors()[:5]
-        )
-        raise InvalidReturn(f"the {what}'s {'; '.join(wrong)}") from None
+        found = ((".".join(map(str, one["loc"])), one["msg"].lower()) for one in error.errors()[:5])
+        wrong = "; ".join(f"{where} is wrong: {said}" for where, said in found)
+        raise InvalidReturn(f"the {what}'s {wrong}") from None
 
 
 def check_return(agent: str, result: Returned) -> None:
@@ -81,16 +80,12 @@ def read_questions(text: str) -> Iterator[dict[str, Any]]:
 
 def read_return(text: str) -> dict[str, Any]:
     """The last JSON object with a `status` that an agent printed. InvalidReturn: there is none."""
-    objects = _objects(text[-MOST_CHARACTERS:])
-    found = [
-        value
-        for value in objects
-        if isinstance(value.get("status"), str) and value.get("type") != "escalation"
-    ]
-    if not found:
-        told = 'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
-        raise InvalidReturn(told)
-    return found[-1]
+    found: dict[str, Any]
+    for found in reversed([*_objects(text[-MOST_CHARACTERS:])]):
+        if isinstance(found.get("status"), str) and found.get("type") != "escalation":
+            return found
+    told = 'the answer has no result; it ends with a JSON object such as {"status": "completed"}'
+    raise InvalidReturn(told)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_return, fitting
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver, sent_by
 from fixloop.profiles.handoff.state import Agent, Handoffs
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
 _SAID: Final = ("reason", "details", "options", "context", "blocking")

@@ -35,8 +35,7 @@ def output(what: str, agent: str) -> str:
         result = {"status": "needs_fixes", "issues": [_ISSUE, {**_ISSUE, "id": "ISS-002"}]}
     if what == "fatal":
         result = {"status": "failed", "reason": "scripted to be fatal", "fatal": True}
-    asked = {**_QUESTION, "blocking": what == "ask"}
-    lines = [asked] if what in ("ask", "note") else []
+    lines = [{**_QUESTION, "blocking": what == "ask"}] if what in ("ask", "note") else []
     return "".join(f"{json.dumps(line)}\n" for line in [*lines, result])
 
 

@@ -13,7 +13,7 @@ from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import HeldWrite, Lock, Question, Takeover
 from fixloop.profiles.handoff.routes import HandoffType, Kind, check_agent
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.agents import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.ids import called
 from fixloop.protocol.refusals import Unexpected
 
@@ -80,11 +80,9 @@ def _owned(draft: Draft, agent: str, resource: str, token: int | None) -> Lock |
     """The agent's own lock; None if it was taken over or has another token. Unexpected: the agent has none."""
     check_agent(agent)
     lock = draft.state.locks.get(resource)
-    if lock is not None and lock.agent == agent and token in (None, lock.token):
-        return lock
-    had_one = lock is not None and lock.agent == agent
-    had_one = had_one or any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers)
-    if not had_one:
+    if lock is not None and lock.agent == agent:
+        return lock if token in (None, lock.token) else None
+    if not any((t.resource, t.before) == (resource, agent) for t in draft.state.takeovers):
         holder = f"it is {lock.agent}'s" if lock is not None else "nobody has it"
         raise Unexpected(f"{agent} does not hold the lock of {resource}; {holder}")
     return None
@@ -112,7 +110,24 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
             raise Unexpected(told)
     top = event.field.split(".", 1)[0]
     if top in CRITICAL:
-        _hold(draft, event)
+        question = Question(
+            id=draft.state.question_id,
+            agent=event.sender,
+            reason="state_conflict",
+            details=f"{event.sender} wants to write {event.field}",
+            options=("apply", "drop"),
+            blocking=False,
+            at=draft.at,
+            field=event.field,
+        )
+        kept = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
+        payload = question.model_dump(mode="json", include={"reason", "details", "options", "blocking"})
+        draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
+        draft.record("escalation_triggered", event.sender, question.reason)
+        draft.update(
+            questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, kept)
+        )
+        draft.answer = "held"
         return
     if top in _ENGINES:
         raise Unexpected(f"{event.field} is written by the orchestrator only")
@@ -127,30 +142,10 @@ def write(draft: Draft, event: ev.StateWritten) -> None:
     draft.answer = "written"
 
 
-def _hold(draft: Draft, event: ev.StateWritten) -> None:
-    question = Question(
-        id=draft.state.question_id,
-        agent=event.sender,
-        reason="state_conflict",
-        details=f"{event.sender} wants to write {event.field}",
-        options=("apply", "drop"),
-        blocking=False,
-        at=draft.at,
-        field=event.field,
-    )
-    held = HeldWrite(question=question.id, agent=event.sender, field=event.field, value=event.value)
-    payload = question.model_dump(mode="json", include={"reason", "details", "options", "blocking"})
-    draft.send(HandoffType.ESCALATION, event.sender, ORCHESTRATOR, payload)
-    draft.record("escalation_triggered", event.sender, question.reason)
-    draft.update(questions=(*draft.state.questions, question), held_writes=(*draft.state.held_writes, held))
-    draft.answer = "held"
-
-
 def settle(draft: Draft, question: Question, answer: str) -> None:
     """Apply or drop a held write, as the user decided."""
     held = next(write for write in draft.state.held_writes if write.question == question.id)
-    rest = tuple(write for write in draft.state.held_writes if write is not held)
-    draft.update(held_writes=rest)
+    draft.update(held_writes=tuple(write for write in draft.state.held_writes if write is not held))
     changed = applied(draft.state, held) if answer == "apply" else {}
     draft.update(**changed)
     nothing = "" if changed or answer != "apply" else ", from which nothing follows"

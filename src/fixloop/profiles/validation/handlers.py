@@ -108,6 +108,10 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
     if given.escalation and given.escalation != named:
         open_ = f"{named} is" if named else "none is"
         raise UsageError(f"escalation {given.escalation} is not open in issue {state.issue}; {open_}")
+    try:
+        until = date.fromisoformat(given.until).isoformat() if given.until else ""
+    except ValueError:
+        raise UsageError(f"{given.until[:40]!r} is not a day; use one such as 2027-01-31") from None
     event = ev.DecisionMade(
         decision=decision,
         escalation=named,
@@ -116,7 +120,7 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         reason=given.text,
         iterations=given.iterations,
         minutes=given.minutes,
-        until=_day(given.until),
+        until=until,
         owner=given.owner,
     )
     again = opened is not None and opened.reason is Reason.SPECIALIST_ERROR and opened.decision is None
@@ -131,13 +135,6 @@ def _decide(session: Session, workflow: str, given: Given) -> None:
         keep_waiver(session.connection, Waiver(workflow, state.current, event.until, owner, state.name))
     session.bring(workflow, event)
     _say_next(session, workflow, decision)
-
-
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat() if text else ""
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is not a day; use one such as 2027-01-31") from None
 
 
 def _show(session: Session, workflow: str) -> None:
@@ -164,8 +161,7 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
 
     state = session.engine.state(workflow)
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
-    asked = state.active.status in WITH_MAIN_AGENT
-    awaited = not state.ended and (manual or state.paused or asked)
+    awaited = not state.ended and (manual or state.paused or state.active.status in WITH_MAIN_AGENT)
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
     kept = keep(session, workflow, raw)
     if not awaited:
@@ -226,8 +222,7 @@ def _completion(
     }
     opened = state.escalation
     if opened is not None and opened.decision is Decision.MANUAL_FIX:
-        reread = _reread(session, state, change.commit)
-        return ev.ManualFixDone(sender=caller(USER), **reread, **shared)
+        return ev.ManualFixDone(sender=caller(USER), **_reread(session, state, change.commit), **shared)
     fixes = answer.fixes if answer is not None else ()
     differ = differences(answer.files, change.files) if answer is not None else Differences()
     completion = Completion(

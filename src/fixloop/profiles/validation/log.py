@@ -72,7 +72,7 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
         "statistics": _statistics(logged.state, lines).model_dump(),
     }
     if logged.agent:
-        document |= {"specialist": _specialist(logged), "flow": _flow(logged, lines)}
+        document |= {"specialist": slot(logged.agent).name, "flow": _flow(logged, lines)}
     if logged.everything:
         document["history"] = [each.document() for each in with_ticks(logged.entries, logged.moment)]
     return document
@@ -83,14 +83,14 @@ def _lines(logged: Logged[State]) -> list[Said]:
     found = list(said(logged.entries))
     if not logged.agent:
         return found
-    own = [line for line in found if line.message.specialist == _specialist(logged)]
+    own = [line for line in found if line.message.specialist == slot(logged.agent).name]
     if not own:
         raise UsageError(f"{logged.agent} has said nothing in #{logged.state.issue} yet")
     return own
 
 
 def _flow(logged: Logged[State], lines: Sequence[Said]) -> str:
-    messages, name = [line.message for line in lines], _specialist(logged)
+    messages, name = [line.message for line in lines], slot(logged.agent).name
     state, entry = logged.state, logged.state.specialist(name)
     # The result of a person's decision on the specialist's loop; empty if there was none.
     outcome = ""
@@ -99,10 +99,6 @@ def _flow(logged: Logged[State], lines: Sequence[Said]) -> str:
     elif state.outcome in (WorkflowOutcome.ABORTED, WorkflowOutcome.CANCELLED):
         outcome = log.outcome_text(state.outcome) if entry.status is not Status.COMPLETED else ""
     return flow_log(messages, name, outcome=outcome)
-
-
-def _specialist(logged: Logged[State]) -> str:
-    return slot(logged.agent).name
 
 
 def _statistics(state: State, lines: Sequence[Said]) -> log.Statistics:

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from fixloop.commands import outcome, validation_status
 from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
-from fixloop.commands.clocks import deadline_of
-from fixloop.commands.presenter import Logged, Presenter
+from fixloop.commands.presenter import Logged, Presenter, clock_line
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import happenings
 from fixloop.engine.snapshots import load_state
-from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, minutes_seconds
+from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called, request_id
 from fixloop.protocol.log import title
@@ -36,16 +35,11 @@ def _happened(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _clocks(found: Snapshot, state: State) -> str:
-    now = state.until if state.ended else found.moment.at
-    parts = [f"elapsed {hours_minutes_seconds((now - state.started_at).total_seconds())}"]
-    if state.operation is not None:
-        parts.append(f"{state.operation.name} of {state.operation.specialist}")
-    due = deadline_of(found)
-    if due is not None:
-        parts.append(f"deadline in {minutes_seconds((due - found.moment.at).total_seconds())}")
-    if not state.ended:
-        parts.append(f"paused by {state.held.by}" if state.held is not None else f"{state.owner}'s turn")
-    return " · ".join(parts)
+    elapsed = (state.until if state.ended else found.moment.at) - state.started_at
+    operation = state.operation
+    at_work = () if operation is None else (f"{operation.name} of {operation.specialist}",)
+    turn = f"paused by {state.held.by}" if state.held is not None else f"{state.owner}'s turn"
+    return clock_line(found, elapsed, at_work, "" if state.ended else turn)
 
 
 def _log() -> Any:

@@ -104,8 +104,7 @@ class Archive:
             raise ProtocolError(f"{archived.workflow} cannot be read from {archived.path}: {error}") from None
 
     def newest(self, project: str, issue: int) -> str | None:
-        feature = feature_of(f"{project}-{issue}-1")
-        found = (each.workflow for each in self.workflows(project) if feature_of(each.workflow) == feature)
+        found = (each.workflow for each in self.workflows(project) if issue_of(each.workflow) == issue)
         return max(found, key=number_of, default=None)
 
     def of_issue(self, issue: int) -> Iterator[str]:

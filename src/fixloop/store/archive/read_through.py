@@ -78,9 +78,8 @@ class _WithArchive:
         return sorted(latest_of(chain(self._store.search(issue), self._archive.of_issue(issue))).values())
 
     def next_number(self, project: str, issue: int) -> int:
-        archived = self._archive.newest(project, issue)
-        there = number_of(archived) if archived is not None else 0
-        return max(self._store.next_number(project, issue), there + 1)
+        number, archived = self._store.next_number(project, issue), self._archive.newest(project, issue)
+        return max(number, number_of(archived) + 1) if archived is not None else number
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         seen = set()
