@@ -148,6 +148,7 @@ def test_an_emptied_redis_continues_with_the_numbers_after_the_archive(stage: St
     empty = with_archive(MemoryStore(lambda: NOW), Archive(tmp_path))
 
     assert empty.next_number(PROJECT, 47) == 2
+    assert empty.next_numbers(PROJECT, [46, 47]) == [1, 2]
     assert audit(empty, FLOW).problems == ()
 
 

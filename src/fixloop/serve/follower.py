@@ -150,7 +150,8 @@ class Follower:
                 is_new, self._rows = is_new or rows != self._rows, rows
         if is_new:
             self._tell(News("reset", cursor=found.cursor))
-        self.refresh(*{change.workflow for change in found.changes})
+        if found.changes:
+            self.refresh(*{change.workflow for change in found.changes})
         self.cursor = found.cursor
         for news in _news(found):
             self._tell(news)

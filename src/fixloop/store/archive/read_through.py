@@ -1,6 +1,6 @@
 """A store whose reads fall back to the archive, so that readers need not know where an ended workflow is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from fixloop.store.chain import problems
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.entries import Texts, opened
-from fixloop.store.keys import latest_of, number_of
+from fixloop.store.keys import issue_of, latest_of, number_of
 from fixloop.store.records import Entry, Snapshot, Stored
 from fixloop.store.replies import state_of
 
@@ -80,6 +80,14 @@ class _WithArchive:
     def next_number(self, project: str, issue: int) -> int:
         number, archived = self._store.next_number(project, issue), self._archive.newest(project, issue)
         return max(number, number_of(archived) + 1) if archived is not None else number
+
+    def next_numbers(self, project: str, issues: Sequence[int]) -> list[int]:
+        used: dict[int, int] = {}
+        for each in self._archive.workflows(project):
+            issue = issue_of(each.workflow)
+            used[issue] = max(used.get(issue, 0), number_of(each.workflow))
+        numbers = zip(issues, self._store.next_numbers(project, issues), strict=True)
+        return [max(number, used.get(issue, 0) + 1) for issue, number in numbers]
 
     def workflows(self, *, live_only: bool = False) -> Iterator[tuple[str, Mapping[str, str]]]:
         seen = set()
