@@ -218,3 +218,14 @@ def test_an_agents_page_that_is_no_text_is_left_as_it_is(shop: Project) -> None:
 
 def test_an_unknown_agent_is_refused(shop: Project) -> None:
     assert "choose from claude, codex" in shop.fixloop("hook", "install", "--agent", "bard").refusal
+
+
+def test_hooks_are_not_written_through_a_link_out_of_the_project(shop: Project, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("# mine\n")
+    (shop.folder / "AGENTS.md").symlink_to(tmp_path / "mine")
+
+    told = shop.fixloop("hook", "install", "--agent", "claude")
+
+    assert "outside the project" in told.refusal
+    assert (tmp_path / "mine").read_text() == "# mine\n"
+    assert not (shop.folder / ".claude").exists()

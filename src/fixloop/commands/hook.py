@@ -123,6 +123,11 @@ def _change(
         raise UsageError(f"cannot read {page} as text: {error}; fix it first") from None
     if (after := change_page(before)) != before:
         written.append((page, before, after))
+    for path, _, _ in written:
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise UsageError(
+                f"{path} is a link to {os.path.realpath(path)}, outside the project; replace it by a file"
+            )
     for path, old, new in written:
         name = str(path.relative_to(folder))
         if is_dry:
