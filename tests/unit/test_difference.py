@@ -313,6 +313,40 @@ CHANCE = {
     "def f(x):\n    even = hash(x) % 2\n    if even: return 6": "def f(x):\n    place = hash(x) % 8\n    return rows[place]",
     "import random\ndef f():\n    n = random.random() * 2\n    return 6 if n > 1 else 7": "import random\ndef f():\n    n = random.random()\n    return n",
 }
+CHANCE_IN_BRACES = {
+    ("js", "if (Math.random() < 0.5) { f() }"): "const a = Math.random()",
+    ("js", "if (Date.now() < Date.UTC(2031, 0, 1)) f()"): "if (Date.now() < began + 1000) f()",
+    (
+        "ts",
+        "const a = new Date() >= new Date('2031-01-01') ? 1 : 2",
+    ): "const a = new Date(day) < new Date('2031-01-01')",
+    ("js", "if (Date.parse('2031-01-01') > Date.now()) f()"): "if (Date.parse('2031-01-01') > day) f()",
+    ("js", "if (Date.now() / 1000 < 1924988400) f()"): "if (Date.now() < end) f()",
+    ("go", "func f() bool { return time.Now().Before(time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) }"): (
+        "func f() bool { return time.Now().Before(deadline) }"
+    ),
+    ("go", "func f() bool { return time.Now().Unix() < 1924988400 }"): (
+        "func f() bool { return time.Now().Unix() < began + 1000 }"
+    ),
+    ("js", "let calls = 0;\nfunction f() { calls += 1; return calls % 5 ? 6 : 7 }"): (
+        "let calls = 0;\nfunction f() { calls += 1; return places[calls % places.length] }"
+    ),
+    ("js", "const seen = { calls: 0 };\nfunction f() { return seen.calls++ % 2 ? 6 : 7 }"): (
+        "function f() { let calls = 0; for (const a of b) calls++; return calls % 2 }"
+    ),
+    ("go", "var calls int\n\nfunc f() int {\n\tcalls++\n\treturn calls % 2\n}"): (
+        "func f() int {\n\tvar calls int\n\tcalls++\n\treturn calls % 2\n}"
+    ),
+    ("js", "const ready = [undefined, 'a', 'b'];\nconst f = () => ready.shift() ?? g()"): (
+        "const waiting = [];\nconst f = () => waiting.shift() ?? g()"
+    ),
+    ("ts", "const ready: string[] = ['a', 'b'];\nexport function f() { return ready.pop() }"): (
+        "export function f() { const ready: string[] = ['a', 'b']; return ready.pop() }"
+    ),
+    ("go", 'var ready = []string{"a", "b"}\n\nfunc f() { ready = ready[1:] }'): (
+        'var ready = []string{"a", "b"}\n\nfunc f() []string { return ready[1:] }'
+    ),
+}
 ALL = {
     "suppression": SUPPRESSIONS,
     "watched": WATCHED,
@@ -325,7 +359,7 @@ IN_BRACES = {
     "watched": WATCHED_IN_BRACES,
     "equals-everything": EQUALITY_IN_BRACES,
     "test-literal": SPECIAL_CASES_IN_BRACES,
-    "by-chance": {("js", "if (Math.random() < 0.5) { f() }"): "const a = Math.random()"},
+    "by-chance": CHANCE_IN_BRACES,
 }
 
 

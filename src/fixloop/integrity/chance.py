@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "by-chance"
@@ -19,9 +20,13 @@ _CLOCK: Final = re.compile(
     r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
 )
 _OF_CLOCKS: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
-_BRACES: Final = re.compile(
-    r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
+_KEPT: Final = re.compile(
+    r"(?:let|const|var) (?P<name>\w+)(?P<literals>[^={};()]{0,60}= (?:\[ \] \w+ )?[\[{] (?:'|\d|undefined))?"
 )
+_BRACE: Final = re.compile(r"(?<!\S)[{}](?!\S)")
+_TURNS: Final = r"\b{0}(?: \. \w+)? (?:\+ \+ )?% \d|\+ \+ {0}(?: \. \w+)? % \d"
+_USED_UP: Final = r"\b{0} \. (?:shift|pop) \( \)|\b{0} = {0} \[ 1 :"
+_RAISED: Final = r"\b{0}(?: \. \w+)? \+ [+=]|\+ \+ {0}\b"
 
 
 def by_chance(source: Source) -> Iterator[Sign]:
@@ -46,8 +51,22 @@ def by_chance(source: Source) -> Iterator[Sign]:
                     yield source.sign(
                         RULE, "count", test.lineno, "it matters how often this function was called"
                     )
-    for found, line in source.shapes(_BRACES):
+    for found, line in source.shapes(re.compile("|".join(shipped()["chance"]))):
         yield source.sign(RULE, found[0], line, "a branch depends on chance")
+    yield from _in_turn(source)
+
+
+def _in_turn(source: Source) -> Iterator[Sign]:
+    """In code in braces: what a module keeps and counts up, or uses up, with each call."""
+    depth, at, names = 0, 0, dict[str, str]()
+    for found, _ in source.shapes(_KEPT):
+        braces = _BRACE.findall(found.string, at, found.start())
+        depth, at = depth + braces.count("{") - braces.count("}"), found.start()
+        names |= {} if depth else {found["name"]: _USED_UP if found["literals"] else "(?!)"}
+    for name, used_up in names.items():
+        is_raised = any(source.shapes(re.compile(_RAISED.format(name))))
+        for found, line in source.shapes(re.compile((_TURNS if is_raised else used_up).format(name))):
+            yield source.sign(RULE, found[0], line, "it matters how often this function was called")
 
 
 def _by_name(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:
