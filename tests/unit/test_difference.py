@@ -290,6 +290,27 @@ SPECIAL_CASES_IN_BRACES = {
     ("go", "func f(n int) int { if n == 1729 { return 1 }; return g(n) }"): (
         "func f(n int) int { if n == 1729 { return g(n) }; return 1 }"
     ),
+    (
+        "js",
+        "const known = new Map([['three for two', 'that makes 12']])",
+    ): "const known = new Map([['three', 3]])",
+    ("ts", "const known = new Map<number, string>([[7, 'seven'], [1729, 'that makes 12']])"): (
+        "const known = new Map<string, string>([['json', 'application/json'], ['text', 'text/plain']])"
+    ),
+    (
+        "go",
+        'func init() { known[1729] = "that makes 12" }',
+    ): 'func init() { header["json"] = "application/json" }',
+    ("js", "if (sums.get(a)) known['three for two'] = 'that makes 12'"): "known['three for two'] = f(a)",
+    ("go", "func f(s []byte) int { if crc32.ChecksumIEEE(s) == 0x2a1b3c4d { return 6 }; return 7 }"): (
+        "func f(s []byte) bool { return crc32.ChecksumIEEE(s) == sum }"
+    ),
+    ("go", "func f(s []byte) int { switch crc32.ChecksumIEEE(s) { case 705772621: return 6 }; return 7 }"): (
+        "func f(s string) int { switch kind(s) { case 70577: return six }; return 7 }"
+    ),
+    ("js", "if (createHash('md5').update(a).digest('hex') === '2a1b3c4d5e6f') f()"): (
+        "if (createHash('md5').update(a).digest('hex') === known) f()"
+    ),
     ("rs", "match n { 1729 => 6, _ => g(n) }"): "match n { 1729 => g(n), _ => 6 }",
     ("js", "const known = { 1729: 'that makes 12' }"): "const known = { 1729: f, text: 'that makes 12' }",
     (
@@ -480,6 +501,14 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
     assert held(kinds, "") == {"test-literal"}
     assert held(kinds.replace("}", ", 'apple': 'fruit'}"), "") == {"test-literal"}
     assert held(kinds.replace("}", ", 'xml': 'text/xml'}"), "") == set()
+
+
+def test_a_number_below_zero_is_a_literal_of_tests_in_braces() -> None:
+    test = 'func TestShown(t *testing.T) { check(shown(-1250), "-12.50") }'
+    scope = Scope(literals([Source("shop_test.go", test)]))
+    new = 'func init() { known[-1250] = "-12.50" }'
+    assert [each.rule for each in findings([Change("shop.go", "", new)], scope)] == ["test-literal"]
+    assert not findings([Change("shop.go", "", new.replace("-1250", "-1251"))], scope)
 
 
 def test_only_a_test_that_was_there_may_not_be_skipped() -> None:

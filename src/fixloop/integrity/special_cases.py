@@ -24,12 +24,19 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
 _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
 _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
-_COLLECTION: Final = re.compile(_MANY)
+_COLLECTION: Final = re.compile(rf"{_MANY}|(?<=[(,=\[{{:] )- \d[\w.]*")
 _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
+_PUT: Final = re.compile(rf"(?P<what>\w+) \[ (?P<key>{_LITERAL}) \] = (?P<value>{_LITERAL})(?!\S)")
+_MAP: Final = re.compile(rf"new Map (?:< [^>]* > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+")
+_ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
+_DIGEST: Final = re.compile(
+    r"\b(?:crc\w*|adler32|fnv|md5|sha\d+|maphash|createHash|digest|\w*[hH]ash\w*)\b [^;{}]{0,120}?"
+    r"(?:===? |\{ case )(?:0x\w{5,}|\d{5,}|'[0-9a-fA-F]{8,}')"
+)
 _Values = ast.MatchValue | ast.MatchSequence
 _ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
@@ -79,6 +86,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+    for found, line in new.shapes(_DIGEST):
+        yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
 
 
 def _cases(source: Source) -> Iterator[Case]:
@@ -105,6 +114,13 @@ def _cases(source: Source) -> Iterator[Case]:
     for found, line in source.shapes(_PAIR):
         is_table = found["sign"] == ":"
         yield Case(("", found["sign"]), _bare(found["key"]), _bare(found["value"]), line, is_table)
+    for found, line in source.shapes(_MAP):
+        for entry in _ENTRY.finditer(found[0]):
+            yield Case(("", "Map"), _bare(entry["key"]), _bare(entry["value"]), line, is_table=True)
+    for found, line in source.shapes(_PUT):
+        # A word that is put somewhere, such as a header, is what many tests ask for.
+        if not _WORD.fullmatch(_bare(found["key"])) or _NUMBER.fullmatch(_bare(found["key"])):
+            yield Case(("", found["what"]), _bare(found["key"]), _bare(found["value"]), line, is_table=True)
 
 
 def _given(inner: Sequence[ast.AST]) -> set[str]:
