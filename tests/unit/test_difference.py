@@ -79,6 +79,13 @@ SUPPRESSIONS_IN_BRACES = {
     ("js", "test.skip('a', () => {})"): "cursor.skip(3)",
     ("go", "f() //nolint:errcheck"): "s := `//nolint:errcheck`",
     ("go", "//go:build !race\npackage a"): "// the go build cache is kept\npackage a",
+    ("js", "case 1:\n  f();\n  // falls through\ncase 2:"): "// The price falls through the floor.",
+    ("ts", "f(); /* fallthrough */\ncase 2:"): "// What falls through, is lost.",
+    ("js", "void unused;"): "void send(a);",
+    (
+        "go",
+        "func f() { ctx, cancel := g()\n_ = cancel\nh(ctx) }",
+    ): "var _ Shop = (*shop)(nil)\n\nfunc f() { _ = g() }",
     ("rs", "#[allow(dead_code)]\nfn a() {}"): 'const A: &str = r#"#[allow(x)]"#;',
     ("rs", "#![allow(warnings)]"): "#[derive(Debug)]\nstruct A<'a>(&'a str);",
 }

@@ -17,7 +17,8 @@ EVERYTHING: Final = frozenset({"lint", "types", "security", "coverage", "tests"}
 _DIRECTIVES: Final = {
     "lint": r"(?:(?:flake8|ruff)[:=]\s*)?noqa|(?:ruff|pylint):\s*(?:disable(?:-next|-msg)?|skip-file|ignore)"
     r"|(?:eslint|oxlint|tslint|jshint|stylelint)[-:]?\s*(?:disable|ignore)(?:[-:]next-line|[-:]line)?"
-    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore",
+    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore"
+    r"|falls?[ -]?through(?=\s*(?:\*/|\Z))",
     "types": r"(?:type|ty|pyrefly):\s*ignore|pyright:\s*(?:ignore|basic|off|\w+\s*=)|(?:mypy|pytype):\s*\w+|pyre-\w+"
     r"|@ts-(?:ignore|expect-error|nocheck)|\$Flow(?:FixMe|Ignore)",
     "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
@@ -62,6 +63,7 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
 )
+_NAMED_FOR_NOTHING: Final = re.compile(r"(?:_ =|void) ([A-Za-z_]\w*);?")
 _NOTHING_DONE: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
 _ALONE: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
@@ -186,6 +188,11 @@ def _hidden(source: Source) -> Iterator[Sign]:
                 if source.dotted(each) in shared:
                     text = f"no tool sees that all calls share the default `{ast.unparse(each)}`"
                     yield source.sign(RULE, "shared default", each.lineno, text)
+
+    for number, line in enumerate(source.lines if source.tokens else (), 1):
+        if found := _NAMED_FOR_NOTHING.fullmatch(line.strip()):
+            text = f"`{found[1]}` is named only for a tool"
+            yield source.sign(RULE, f"{found[1]} named for nothing", number, text)
 
 
 def _is_found_by_name(source: Source, node: ast.expr) -> bool:
