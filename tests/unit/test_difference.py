@@ -492,6 +492,27 @@ def test_any_in_typescript_is_held_and_any_other_word_is_not() -> None:
     assert held("const a = b as Shop; any(a)", path="a.ts") == set()
 
 
+@pytest.mark.parametrize(
+    ("is_held", "new"),
+    [
+        (True, "const a = items.get(b)!;"),
+        (True, "return item!.cents;"),
+        (True, "const a = items.get(b) as Item;"),
+        (True, "return (a as Item[]).length;"),
+        (False, "if (a) return !b;"),
+        (False, "const a = [!b, c != d] as const;"),
+        (False, "import { Item as Thing } from './a';\nimport * as all from './b';"),
+    ],
+)
+def test_a_type_checker_that_complained_of_a_file_is_not_told_there_what_to_believe(
+    is_held: bool, new: str
+) -> None:
+    change = [Change("a.ts", "", new)]
+    assert bool(findings(change, SCOPE._replace(failed={"a.ts"}))) is is_held
+    assert not findings(change, SCOPE._replace(failed={"b.ts"}))
+    assert not findings(change, SCOPE._replace(failed={"a.ts"}, families={"tests"}))
+
+
 def test_a_word_is_no_special_case_where_such_words_were_told_apart_before() -> None:
     old = "def total(x):\n    if x == 'text': return 'text/plain'\n"
     table = "KINDS = {'text': 'text/plain'}\ndef total(x):\n    return KINDS.get(x)\n"

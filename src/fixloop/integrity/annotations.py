@@ -10,13 +10,18 @@ from fixloop.integrity.source import Function, Sign, Source, names_in
 RULE: Final = "types-given-away"
 
 _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
+_BELIEVED: Final = re.compile(
+    r"(?:(?<!\S)(?!(?:return|typeof|case|in|of|void|await|yield|else|do|throw|delete) )[\w$]+|[)\]]) ! (?=[.;,)\]\[])"
+    r"|(?<=[\w)\]}] )as (?:[A-Z]\w*|string|number|boolean|object)\b(?: [^;(){}]*?)? (?=[;).\]])"
+)
+"""What a type checker is told to believe, `a!` and `a as Item`: usual, but no answer to what it found."""
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
 _WAY: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
 
 
-def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
+def given_away(old: Source | None, new: Source, *, had_failures: bool = False) -> Iterator[Sign]:
     """Annotations of functions that are gone or say `Any`, casts, code for the type checker alone, and functions that
-    are not checked."""
+    are not checked; of a TypeScript file that `had_failures` also `a!` and `a as Item`."""
     before, after = (_annotated(each) if each else {} for each in (old, new))
     for place, (was, _) in before.items():
         now, line = after.get(place, (was, 0))
@@ -32,6 +37,10 @@ def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
             yield new.sign(RULE, text, node.lineno, text)
     for found, line in new.shapes(_BRACES) if new.ending in ("ts", "tsx", "mts", "cts") else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` gives a type away")
+    for found, line in (
+        new.shapes(_BELIEVED) if had_failures and new.ending in ("ts", "tsx", "mts", "cts") else ()
+    ):
+        yield new.sign(RULE, found[0], line, f"`{found[0]}` tells the type checker what to believe")
 
 
 def _named(place: tuple[str, str]) -> str:

@@ -68,6 +68,8 @@ class Scope(NamedTuple):
     """Of the tests that failed before."""
     families: Collection[str] = suppressions.EVERYTHING
     """Of tools, see `suppressions`."""
+    failed: Collection[str] = ()
+    """Files of which the checks complained before."""
     elsewhere: Callable[[Collection[str]], Iterable[Source]] = lambda names: ()
     """Trusted product files that may hold one of these keys of `watched`: what a project named before is no news."""
     permits: Callable[[str, str, int], bool] = lambda rule, path, count: False
@@ -119,7 +121,7 @@ def _seen(source: Source, old: Source | None, change: Change, scope: Scope) -> I
     yield from chance.by_chance(source)
     yield from special_cases.special_cases(old, source, scope.literals)
     if "types" in scope.families:
-        yield from annotations.given_away(old, source)
+        yield from annotations.given_away(old, source, had_failures=source.path in scope.failed)
 
 
 def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:
