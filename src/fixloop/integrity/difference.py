@@ -4,6 +4,7 @@ A sign is new if the old texts have none that is the same: so nothing is found i
 """
 
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -84,6 +85,9 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
         old = Source(change.path, change.old) if change.old is not None else None
         was += _signs(old, None, change, scope) if old else ()
         now += _signs(Source(change.path, change.new), old, change, scope) if change.new is not None else ()
+    added = {change.path: change.new or "" for change in changes if change.old is None}
+    directives = re.findall(r"(?m)^//go:generate (.*)", "\n".join(each.new or "" for each in changes))
+    now = [each for each in now if not suppressions.generated(each, added.get(each.path, ""), directives)]
     found = _unnamed_before(_new_signs(was, now), was, scope)
     counts = Counter((sign.rule, sign.path) for sign in found)
     kinds: defaultdict[tuple[str, str, str], list[Sign]] = defaultdict(list)

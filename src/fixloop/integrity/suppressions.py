@@ -46,6 +46,10 @@ _COMMENTS: Final = {
     False: re.compile(rf"(?:\A|\n)[/*!\s]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
 }
 _GENERATED: Final = re.compile(r"@generated\b|\bDO NOT EDIT\b")
+_PROGRAM: Final = re.compile(
+    r"(?://(?!go:build|.*\+build).*\n|\s)*//(?:go:build|\s*\+build) ignore\n(?://.*\n|\s)*package main\b"
+)
+_WRITTEN: Final = re.compile(r'// Code generated (?:by )?"?(\w[\w./-]*\w)')
 _DOCTEST: Final = re.compile(r"^[ \t]*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
 _RUST: Final = frozenset({"allow", "expect", "ignore", "coverage"})
 
@@ -89,6 +93,14 @@ def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iter
         yield from _hidden(source)
     yield from _swallowed(source)
     yield from skips(source)
+
+
+def generated(sign: Sign, text: str, directives: Iterable[str]) -> bool:
+    """Whether a file of Go that is new is a program apart, or written by one that a `go:generate` directive starts."""
+    if sign.key != "DO NOT EDIT":
+        return sign.key in ("go:build", "+build") and _PROGRAM.match(text) is not None
+    writer = _WRITTEN.match(text)
+    return writer is not None and any(writer[1] in line.split() for line in directives)
 
 
 def skips(source: Source) -> Iterator[Sign]:
