@@ -571,6 +571,9 @@ def test_only_a_test_that_was_there_may_not_be_skipped() -> None:
     assert held(old + f"{mark}def test_b():\n    assert b\n", old, "test_a.py", is_test=True) == set()
     assert findings([Change("test_a.py", None, skipped, is_test=True)], SCOPE) == []
     assert held("it.skip('a')", "it('a')", "a.test.js", is_test=True) == {"suppression"}
+    go, skip = "func TestA(t *testing.T) {\n\tf(t)\n}\n", "\tt.Skip()\n}\n"
+    assert held(go.replace("}\n", skip), go, "a_test.go", is_test=True) == {"suppression"}
+    assert held(f"{go}\nfunc TestB(t *testing.T) {{\n{skip}", go, "a_test.go", is_test=True) == set()
     assert held(old + "x = 1  # noqa\n", old, "test_a.py", is_test=True) == set()
 
 

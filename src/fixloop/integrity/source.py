@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from fixloop.integrity.tokens import LANGUAGES, Token, tokens
 
 _JOINED: Final = ["]", ".", "join", "(", ")"]
+_GO_FUNCTION: Final = re.compile(r"^func (?:\([^()\n]*\) )?(\w+)(?:.*\}$|(?s:.*?)^\})", re.MULTILINE)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -99,7 +100,11 @@ class Source:
 
     @cached_property
     def scopes(self) -> tuple[Span, ...]:
-        """Functions and classes of Python, outer ones first."""
+        """Functions and classes of Python, outer ones first, and functions of Go, whose ends stand at the margin."""
+        if self.ending == "go":
+            begins, text = _GO_FUNCTION.finditer(self.text), self.text
+            lines = ((text.count("\n", 0, each.start()) + 1, each[0].count("\n"), each[1]) for each in begins)
+            return tuple(Span(first, first + more, name) for first, more, name in lines)
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
     def scope(self, line: int) -> str:
