@@ -64,6 +64,16 @@ def test_code_that_left_what_is_looked_at_is_found_where_it_stands_now() -> None
         ("python -m mypy .", "setup.cfg", "[mypy]\nexclude = ^vendor/\n"),
         ("pytest --cov=.", ".coveragerc", "[run]\nomit = vendor/*\n"),
         ("pylint .", ".pylintrc", "[MAIN]\nignore=vendor\n"),
+        (
+            "eslint .",
+            "eslint.config.js",
+            "export default [\n  js.recommended,\n  { ignores: ['vendor/'] },\n];\n",
+        ),
+        (
+            "eslint .",
+            "eslint.config.mjs",
+            "export default defineConfig([globalIgnores(['lib', 'vendor/**'])]);\n",
+        ),
         ("bandit -r . --exclude ./vendor", "README", ""),
         ("bandit -r . --exclude=lib,vendor", "README", ""),
     ],
@@ -82,6 +92,7 @@ def test_code_that_went_where_a_tool_is_told_not_to_look_is_found(command: str, 
         ("pyproject.toml", "[tool.black]\nexclude = 'vendor'\n"),
         ("pyproject.toml", "[tool.ruff]\nsrc = ['vendor']\n"),
         (".flake8", "[flake8]\nexclude = vendor\n"),
+        ("ruff.toml", "# What we ignore: vendor\n"),
     ],
 )
 def test_what_another_tool_is_told_hides_nothing(path: str, text: str) -> None:

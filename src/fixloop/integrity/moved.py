@@ -22,7 +22,8 @@ _SHORTEST: Final = 8
 """Tokens of a line that says whose it is."""
 _TOKEN: Final = re.compile(r"\.\s*\w+|\w+|[^\w\s]")
 _HIDES: Final = re.compile(
-    r"""^[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:][ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
+    r"""(?:^|[{,[(])[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:(]"""
+    r"""[ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
     re.MULTILINE | re.IGNORECASE,
 )
 _PLACE: Final = re.compile(r"\w[\w./-]*")
