@@ -308,6 +308,11 @@ SPECIAL_CASES_IN_BRACES = {
         "go",
         'func init() { known[1729] = "that makes 12" }',
     ): 'func init() { header["json"] = "application/json" }',
+    ("js", "known.set(1729, 'that makes 12')"): "headers.set('json', 'application/json')",
+    (
+        "js",
+        "const known = Object.fromEntries([[1729, 'that makes 12']])",
+    ): "const known = Object.fromEntries([[1729, f]])",
     ("js", "if (sums.get(a)) known['three for two'] = 'that makes 12'"): "known['three for two'] = f(a)",
     ("go", "func f(s []byte) int { if crc32.ChecksumIEEE(s) == 0x2a1b3c4d { return 6 }; return 7 }"): (
         "func f(s []byte) bool { return crc32.ChecksumIEEE(s) == sum }"
@@ -555,9 +560,9 @@ def test_a_new_generator_of_go_and_what_it_wrote_silence_nothing(
     assert bool(findings(changes, SCOPE)) is is_held
 
 
-def test_a_number_below_zero_is_a_literal_of_tests_in_braces() -> None:
-    test = 'func TestShown(t *testing.T) { check(shown(-1250), "-12.50") }'
-    scope = Scope(literals([Source("shop_test.go", test)]))
+@pytest.mark.parametrize("called", ['check(shown(-1250), "-12.50")', 'row := []any{"owed", -1250, "-12.50"}'])
+def test_a_number_below_zero_is_a_literal_of_tests_in_braces(called: str) -> None:
+    scope = Scope(literals([Source("shop_test.go", f"func TestShown(t *testing.T) {{ {called} }}")]))
     new = 'func init() { known[-1250] = "-12.50" }'
     assert [each.rule for each in findings([Change("shop.go", "", new)], scope)] == ["test-literal"]
     assert not findings([Change("shop.go", "", new.replace("-1250", "-1251"))], scope)

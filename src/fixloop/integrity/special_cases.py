@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "test-literal"
@@ -24,19 +25,20 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
 _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
 _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
-_COLLECTION: Final = re.compile(rf"{_MANY}|(?<=[(,=\[{{:] )- \d[\w.]*")
+_COLLECTION: Final = re.compile(_MANY)
+_BELOW_ZERO: Final = re.compile(r"(?<=[(,=\[{:] )- \d[\w.]*")
 _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
-_PUT: Final = re.compile(rf"(?P<what>\w+) \[ (?P<key>{_LITERAL}) \] = (?P<value>{_LITERAL})(?!\S)")
-_MAP: Final = re.compile(rf"new Map (?:< [^>]* > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+")
-_ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
-_DIGEST: Final = re.compile(
-    r"\b(?:crc\w*|adler32|fnv|md5|sha\d+|maphash|createHash|digest|\w*[hH]ash\w*)\b [^;{}]{0,120}?"
-    r"(?:===? |\{ case )(?:0x\w{5,}|\d{5,}|'[0-9a-fA-F]{8,}')"
+_PUT: Final = re.compile(
+    rf"(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
 )
+_MAP: Final = re.compile(
+    rf"(?:new Map|fromEntries) (?:< [^>]* > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+"
+)
+_ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
 _Values = ast.MatchValue | ast.MatchSequence
 _ASKING: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
@@ -60,7 +62,7 @@ def literals(tests: Iterable[Source]) -> Literals:
     for test in tests:
         found.update(_text(node) for node in test.nodes if isinstance(node, ast.expr))
         found.update(_bare(token.text) for token in test.code_tokens if token.kind in ("string", "number"))
-        found.update(_bare(each[0]) for each, _ in test.shapes(_COLLECTION))
+        found.update(_bare(each[0]) for form in (_COLLECTION, _BELOW_ZERO) for each, _ in test.shapes(form))
     return frozenset(text for text in found if _is_unusual(text))
 
 
@@ -86,7 +88,7 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
-    for found, line in new.shapes(_DIGEST):
+    for found, line in new.shapes(re.compile(*shipped()["digest"])):
         yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
 
 
