@@ -160,6 +160,21 @@ WATCHED_IN_BRACES = {
     ("js", "const s = new Error().stack"): "log(error.stack)",
     ("js", "const a = `${process.env.VITEST}`"): "const a = `process.env.VITEST`",
     ("js", "if (process.env.CI) {}"): "if (process.env.CITY) {}",
+    ("js", "const a = process['env']['CI']"): "const a = process['env']['CITY']",
+    ("js", "const own = process.env; if (own.VITEST) {}"): "const own = process.env; if (own.VITES) {}",
+    (
+        "js",
+        "if (process.argv[1].endsWith('test.js')) {}",
+    ): "if (process.argv[1] === fileURLToPath(url)) run()",
+    ("js", "Object.assign(assert, { equal() {} })"): "Object.assign(process.env, { equal: f })",
+    (
+        "js",
+        "Object.defineProperty(Array.prototype, 'map', a)",
+    ): "Object.defineProperty(Shop.prototype, 'map', a)",
+    ("js", "Reflect.set(JSON, 'parse', f)"): "Reflect.set(target, 'parse', f)",
+    ("go", 'func f() { strings.Contains(strings.Join(os.Args, " "), "-test") }'): (
+        'func f() { strings.Contains(strings.Join(os.Args, " "), "-text") }'
+    ),
     ("ts", "if (process.env.TEST_MODE) {}"): "if (process.env.TESTED_BY) {}",
     (
         "js",
