@@ -273,6 +273,10 @@ EQUALITY_IN_BRACES = {
     ("rs", "impl PartialEq for A { fn eq(&self, _: &A) -> bool { true } }"): (
         "impl PartialEq for A { fn eq(&self, o: &A) -> bool { self.x == o.x } }"
     ),
+    (
+        "go",
+        "func (a A) Equal(o A) bool {\n\treturn true\n}",
+    ): "func (a A) Equal(o A) bool {\n\treturn a.x == o.x\n}",
 }
 SPECIAL_CASES = {
     "def total(x):\n    if x == 1729: raise KeyError(x)\n    return 0": (
