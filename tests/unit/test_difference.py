@@ -75,6 +75,14 @@ SUPPRESSIONS_IN_BRACES = {
     ("tsx", "const a = `${b /* @ts-expect-error */}`"): "const a = `/* @ts-nocheck */ ${b}`",
     ("js", "try { f() } catch (e) { }"): "try { f() } catch (e) { log(e) }",
     ("ts", "try { f() } catch { return null; }"): "f().catch(() => null)",
+    (
+        "go",
+        "func f() {\n\tdefer func() { recover() }()\n\tg()\n}",
+    ): "func f() (err error) {\n\tdefer func() { err = told(recover()) }()\n}",
+    (
+        "go",
+        "func f() {\n\tdefer func() {\n\t\t_ = recover()\n\t}()\n}",
+    ): "func f() {\n\tdefer func() { g() }()\n}",
     ("js", "/* eslint no-alert: 0 */"): "// eslint is quiet",
     ("js", "test.skip('a', () => {})"): "cursor.skip(3)",
     ("go", "f() //nolint:errcheck"): "s := `//nolint:errcheck`",

@@ -66,6 +66,7 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
+    r"|\bdefer func \( \) \{ (?:_ = )?recover \( \) \}"
 )
 _NAMED_FOR_NOTHING: Final = re.compile(r"(?:_ =|void) ([A-Za-z_]\w*);?")
 _NOTHING_DONE: Final = "every exception is caught here and nothing is done with it"
