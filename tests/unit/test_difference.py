@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - each line of the tables is one pair.
 
 import ast
+import time
 
 import pytest
 from hypothesis import given
@@ -741,6 +742,24 @@ def test_what_is_only_written_otherwise_is_nothing_new(pieces: list[str]) -> Non
 
     assert findings([Change("a.py", text, plain)], SCOPE) == []
     assert findings([Change("a.py", plain, plain.replace("    ", "  ").replace("\n", "\n\n"))], SCOPE) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("js", "'a' + " * 30_000 + "'b'"),
+        ("js", "const a = {" + " CI" * 30_000),
+        ("js", "let " + "a" * 30_000 + "\n"),
+        ("ts", " as A b" * 30_000),
+        ("go", "func a() {\n" * 30_000),
+    ],
+)
+def test_the_time_for_a_long_text_grows_with_its_length(ending: str, text: str) -> None:
+    began = time.process_time()
+
+    findings([Change(f"a.{ending}", "", text)], SCOPE._replace(failed={f"a.{ending}"}))
+
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("depth", [50, 900, 5000])

@@ -12,7 +12,7 @@ RULE: Final = "types-given-away"
 _BRACES: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
 _BELIEVED: Final = re.compile(
     r"(?:(?<!\S)(?!(?:return|typeof|case|in|of|void|await|yield|else|do|throw|delete) )[\w$]+|[)\]]) ! (?=[.;,)\]\[])"
-    r"|(?<=[\w)\]}] )as (?:[A-Z]\w*|string|number|boolean|object)\b(?: [^;(){}]*?)? (?=[;).\]])"
+    r"|(?<=[\w)\]}] )as (?:[A-Z]\w*|string|number|boolean|object)\b(?: [^;(){}]{0,80}?)? (?=[;).\]])"
 )
 """What a type checker is told to believe, `a!` and `a as Item`: usual, but no answer to what it found."""
 _ANYTHING: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})

@@ -24,9 +24,11 @@ _KEPT: Final = re.compile(
     r"(?:let|const|var) (?P<name>\w+)(?P<literals>[^={};()]{0,60}= (?:\[ \] \w+ )?[\[{] (?:'|\d|undefined))?"
 )
 _BRACE: Final = re.compile(r"(?<!\S)[{}](?!\S)")
-_TURNS: Final = r"\b{0}(?: \. \w+)? (?:\+ \+ )?% \d|\+ \+ {0}(?: \. \w+)? % \d"
-_USED_UP: Final = r"\b{0} \. (?:shift|pop) \( \)|\b{0} = {0} \[ 1 :"
-_RAISED: Final = r"\b{0}(?: \. \w+)? \+ [+=]|\+ \+ {0}\b"
+_RAISED: Final = re.compile(r"\b(\w+)(?: \. \w+)? \+ [+=]|\+ \+ (\w+)")
+_TURN: Final = re.compile(
+    r"\b(?P<counted>\w+)(?: \. \w+)? (?:\+ \+ )?% \d|\+ \+ (?P<raised>\w+)(?: \. \w+)? % \d"
+    r"|\b(?P<used>\w+)(?: \. (?:shift|pop) \( \)| = (?P=used) \[ 1 :)"
+)
 
 
 def by_chance(source: Source) -> Iterator[Sign]:
@@ -58,14 +60,14 @@ def by_chance(source: Source) -> Iterator[Sign]:
 
 def _in_turn(source: Source) -> Iterator[Sign]:
     """In code in braces: what a module keeps and counts up, or uses up, with each call."""
-    depth, at, names = 0, 0, dict[str, str]()
+    depth, at, full = 0, 0, dict[str, bool]()
     for found, _ in source.shapes(_KEPT):
         braces = _BRACE.findall(found.string, at, found.start())
         depth, at = depth + braces.count("{") - braces.count("}"), found.start()
-        names |= {} if depth else {found["name"]: _USED_UP if found["literals"] else "(?!)"}
-    for name, used_up in names.items():
-        is_raised = any(source.shapes(re.compile(_RAISED.format(name))))
-        for found, line in source.shapes(re.compile((_TURNS if is_raised else used_up).format(name))):
+        full |= {} if depth else {found["name"]: bool(found["literals"])}
+    counters = {found[1] or found[2] for found, _ in source.shapes(_RAISED)} & full.keys()
+    for found, line in source.shapes(_TURN):
+        if (found["counted"] or found["raised"]) in counters or full.get(found["used"]):
             yield source.sign(RULE, found[0], line, "it matters how often this function was called")
 
 

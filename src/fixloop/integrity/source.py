@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fixloop.integrity.tokens import LANGUAGES, Token, tokens
 
 _JOINED: Final = ["]", ".", "join", "(", ")"]
-_GO_FUNCTION: Final = re.compile(r"^func (?:\([^()\n]*\) )?(\w+)(?:.*\}$|(?s:.*?)^\})", re.MULTILINE)
+_GO_MARGIN: Final = re.compile(r"func (?:\([^()]*\) )?(\w+)|\}")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -102,9 +103,9 @@ class Source:
     def scopes(self) -> tuple[Span, ...]:
         """Functions and classes of Python, outer ones first, and functions of Go, whose ends stand at the margin."""
         if self.ending == "go":
-            begins, text = _GO_FUNCTION.finditer(self.text), self.text
-            lines = ((text.count("\n", 0, each.start()) + 1, each[0].count("\n"), each[1]) for each in begins)
-            return tuple(Span(first, first + more, name) for first, more, name in lines)
+            margin = [(number, _GO_MARGIN.match(line)) for number, line in enumerate(self.lines, 1)]
+            marks = [(number, found[1] or "") for number, found in margin if found] + [(len(self.lines), "")]
+            return tuple(Span(first, last, name) for (first, name), (last, _) in pairwise(marks) if name)
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
     def scope(self, line: int) -> str:

@@ -33,10 +33,10 @@ _BRACES: Final = re.compile(
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
 _PUT: Final = re.compile(
-    rf"(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
+    rf"(?<!\w)(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
 )
 _MAP: Final = re.compile(
-    rf"(?:new Map|fromEntries) (?:< [^>]* > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+"
+    rf"(?:new Map|fromEntries) (?:< [^>]{{0,80}} > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+"
 )
 _ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
 _Values = ast.MatchValue | ast.MatchSequence
@@ -120,7 +120,6 @@ def _cases(source: Source) -> Iterator[Case]:
         for entry in _ENTRY.finditer(found[0]):
             yield Case(("", "Map"), _bare(entry["key"]), _bare(entry["value"]), line, is_table=True)
     for found, line in source.shapes(_PUT):
-        # A word that is put somewhere, such as a header, is what many tests ask for.
         if not _WORD.fullmatch(_bare(found["key"])) or _NUMBER.fullmatch(_bare(found["key"])):
             yield Case(("", found["what"]), _bare(found["key"]), _bare(found["value"]), line, is_table=True)
 
