@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - each line of the tables is one pair.
 
 import ast
+import time
 
 import pytest
 from hypothesis import given
@@ -75,10 +76,25 @@ SUPPRESSIONS_IN_BRACES = {
     ("tsx", "const a = `${b /* @ts-expect-error */}`"): "const a = `/* @ts-nocheck */ ${b}`",
     ("js", "try { f() } catch (e) { }"): "try { f() } catch (e) { log(e) }",
     ("ts", "try { f() } catch { return null; }"): "f().catch(() => null)",
+    (
+        "go",
+        "func f() {\n\tdefer func() { recover() }()\n\tg()\n}",
+    ): "func f() (err error) {\n\tdefer func() { err = told(recover()) }()\n}",
+    (
+        "go",
+        "func f() {\n\tdefer func() {\n\t\t_ = recover()\n\t}()\n}",
+    ): "func f() {\n\tdefer func() { g() }()\n}",
     ("js", "/* eslint no-alert: 0 */"): "// eslint is quiet",
     ("js", "test.skip('a', () => {})"): "cursor.skip(3)",
     ("go", "f() //nolint:errcheck"): "s := `//nolint:errcheck`",
     ("go", "//go:build !race\npackage a"): "// the go build cache is kept\npackage a",
+    ("js", "case 1:\n  f();\n  // falls through\ncase 2:"): "// The price falls through the floor.",
+    ("ts", "f(); /* fallthrough */\ncase 2:"): "// What falls through, is lost.",
+    ("js", "void unused;"): "void send(a);",
+    (
+        "go",
+        "func f() { ctx, cancel := g()\n_ = cancel\nh(ctx) }",
+    ): "var _ Shop = (*shop)(nil)\n\nfunc f() { _ = g() }",
     ("rs", "#[allow(dead_code)]\nfn a() {}"): 'const A: &str = r#"#[allow(x)]"#;',
     ("rs", "#![allow(warnings)]"): "#[derive(Debug)]\nstruct A<'a>(&'a str);",
 }
@@ -152,6 +168,62 @@ WATCHED_IN_BRACES = {
     ("js", "Array.prototype.reduce = f"): "Array.prototype.slice.call(a)",
     ("js", "const s = new Error().stack"): "log(error.stack)",
     ("js", "const a = `${process.env.VITEST}`"): "const a = `process.env.VITEST`",
+    ("js", "if (process.env.CI) {}"): "if (process.env.CITY) {}",
+    ("js", "const a = process['env']['CI']"): "const a = process['env']['CITY']",
+    ("js", "const own = process.env; if (own.VITEST) {}"): "const own = process.env; if (own.VITES) {}",
+    (
+        "js",
+        "if (process.argv[1].endsWith('test.js')) {}",
+    ): "if (process.argv[1] === fileURLToPath(url)) run()",
+    ("js", "Object.assign(assert, { equal() {} })"): "Object.assign(process.env, { equal: f })",
+    (
+        "js",
+        "Object.defineProperty(Array.prototype, 'map', a)",
+    ): "Object.defineProperty(Shop.prototype, 'map', a)",
+    ("js", "Reflect.set(JSON, 'parse', f)"): "Reflect.set(target, 'parse', f)",
+    ("go", 'func f() { strings.Contains(strings.Join(os.Args, " "), "-test") }'): (
+        'func f() { strings.Contains(strings.Join(os.Args, " "), "-text") }'
+    ),
+    ("ts", "if (process.env.TEST_MODE) {}"): "if (process.env.TESTED_BY) {}",
+    (
+        "js",
+        "const a = ['VI', 'TEST'].join('') in process.env",
+    ): "const a = ['VI', 'SA'].join('') in process.env",
+    ("js", "const a = process.env['NODE_' + 'TEST_CONTEXT']"): "const a = process.env['NODE_' + 'PATH']",
+    ("js", "const { PATH, CI } = process.env"): "const { PATH, CITY } = process.env",
+    ("js", "Object.hasOwn(process.env, 'TEST')"): "Object.hasOwn(prices, 'TEST')",
+    (
+        "js",
+        "Object.keys(process.env).includes('JEST_WORKER_ID')",
+    ): "Object.keys(process.env).includes('SHOP')",
+    ("js", "if (require.main.filename.length > 9) {}"): "if (require.main === module) run()",
+    ("js", "start(require.main)"): "if (module === require.main) run()",
+    ("js", "const a = process.mainModule"): "const a = process.memoryUsage()",
+    ("js", "if (module.parent.id) {}"): "if (!module.parent) run()",
+    ("js", "if (process.execArgv.length) {}"): "const [, , ...words] = process.argv",
+    ("js", "const a = /[.]test[.]/.test(name)"): "const a = /[.]text[.]/.test(name)",
+    ("ts", "const a = name.endsWith('.spec.ts')"): "const a = name.endsWith('.special.ts')",
+    ("js", "const a = fs.readFileSync('test/a.json')"): "const a = fs.readFileSync('data/test.json')",
+    (
+        "js",
+        "const a = path.join(__dirname, '..', 'test', 'a.json')",
+    ): "const a = path.join(__dirname, '..', 'data')",
+    ("js", "const a = new URL('../test/a.json', import.meta.url)"): "const a = new URL('/test/a', host)",
+    ("go", 'func f() { _, ok = os.LookupEnv("CI") }'): 'func f() { _, ok = os.LookupEnv("CITY") }',
+    ("go", 'func f() { flag.Lookup("test" + ".v") }'): 'func f() { flag.Lookup("text" + ".v") }',
+    ("go", 'func f() { os.Args = append(os.Args, "-v") }'): "func f() { args := os.Args[1:] }",
+    (
+        "go",
+        'func f() { strings.Contains(file, "_test.go") }',
+    ): 'func f() { strings.Contains(file, "_text.go") }',
+    (
+        "go",
+        'func f() { strings.Contains(file, "testmain") }',
+    ): 'func f() { strings.Contains(file, "domain") }',
+    ("go", 'func f() { os.Stat("shop.go") }'): 'func f() { os.Stat("shop.json") }',
+    ("go", 'func f() { os.ReadFile("/proc/self/comm") }'): 'func f() { os.ReadFile("/proc/meminfo") }',
+    ("go", 'func f() { os.ReadFile("testdata/a.json") }'): 'func f() { os.ReadFile("data/a.json") }',
+    ("go", "//go:embed testdata/a.json\nvar a []byte"): "//go:embed data/a.json\nvar a []byte",
     ("go", "func f() bool { return testing.Testing() }"): "func f() bool { return Testing() }",
     ("go", 'func f() { flag.Lookup("test.v") }'): 'func f() { flag.Lookup("v") }',
     ("go", 'var a = strings.HasSuffix(os.Args[0], ".test")'): 'var a = strings.HasSuffix(name, ".go")',
@@ -210,6 +282,10 @@ EQUALITY_IN_BRACES = {
     ("rs", "impl PartialEq for A { fn eq(&self, _: &A) -> bool { true } }"): (
         "impl PartialEq for A { fn eq(&self, o: &A) -> bool { self.x == o.x } }"
     ),
+    (
+        "go",
+        "func (a A) Equal(o A) bool {\n\treturn true\n}",
+    ): "func (a A) Equal(o A) bool {\n\treturn a.x == o.x\n}",
 }
 SPECIAL_CASES = {
     "def total(x):\n    if x == 1729: raise KeyError(x)\n    return 0": (
@@ -249,6 +325,32 @@ SPECIAL_CASES_IN_BRACES = {
     ("go", "func f(n int) int { if n == 1729 { return 1 }; return g(n) }"): (
         "func f(n int) int { if n == 1729 { return g(n) }; return 1 }"
     ),
+    (
+        "js",
+        "const known = new Map([['three for two', 'that makes 12']])",
+    ): "const known = new Map([['three', 3]])",
+    ("ts", "const known = new Map<number, string>([[7, 'seven'], [1729, 'that makes 12']])"): (
+        "const known = new Map<string, string>([['json', 'application/json'], ['text', 'text/plain']])"
+    ),
+    (
+        "go",
+        'func init() { known[1729] = "that makes 12" }',
+    ): 'func init() { header["json"] = "application/json" }',
+    ("js", "known.set(1729, 'that makes 12')"): "headers.set('json', 'application/json')",
+    (
+        "js",
+        "const known = Object.fromEntries([[1729, 'that makes 12']])",
+    ): "const known = Object.fromEntries([[1729, f]])",
+    ("js", "if (sums.get(a)) known['three for two'] = 'that makes 12'"): "known['three for two'] = f(a)",
+    ("go", "func f(s []byte) int { if crc32.ChecksumIEEE(s) == 0x2a1b3c4d { return 6 }; return 7 }"): (
+        "func f(s []byte) bool { return crc32.ChecksumIEEE(s) == sum }"
+    ),
+    ("go", "func f(s []byte) int { switch crc32.ChecksumIEEE(s) { case 705772621: return 6 }; return 7 }"): (
+        "func f(s string) int { switch kind(s) { case 70577: return six }; return 7 }"
+    ),
+    ("js", "if (createHash('md5').update(a).digest('hex') === '2a1b3c4d5e6f') f()"): (
+        "if (createHash('md5').update(a).digest('hex') === known) f()"
+    ),
     ("rs", "match n { 1729 => 6, _ => g(n) }"): "match n { 1729 => g(n), _ => 6 }",
     ("js", "const known = { 1729: 'that makes 12' }"): "const known = { 1729: f, text: 'that makes 12' }",
     (
@@ -272,6 +374,40 @@ CHANCE = {
     "def f(x):\n    even = hash(x) % 2\n    if even: return 6": "def f(x):\n    place = hash(x) % 8\n    return rows[place]",
     "import random\ndef f():\n    n = random.random() * 2\n    return 6 if n > 1 else 7": "import random\ndef f():\n    n = random.random()\n    return n",
 }
+CHANCE_IN_BRACES = {
+    ("js", "if (Math.random() < 0.5) { f() }"): "const a = Math.random()",
+    ("js", "if (Date.now() < Date.UTC(2031, 0, 1)) f()"): "if (Date.now() < began + 1000) f()",
+    (
+        "ts",
+        "const a = new Date() >= new Date('2031-01-01') ? 1 : 2",
+    ): "const a = new Date(day) < new Date('2031-01-01')",
+    ("js", "if (Date.parse('2031-01-01') > Date.now()) f()"): "if (Date.parse('2031-01-01') > day) f()",
+    ("js", "if (Date.now() / 1000 < 1924988400) f()"): "if (Date.now() < end) f()",
+    ("go", "func f() bool { return time.Now().Before(time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) }"): (
+        "func f() bool { return time.Now().Before(deadline) }"
+    ),
+    ("go", "func f() bool { return time.Now().Unix() < 1924988400 }"): (
+        "func f() bool { return time.Now().Unix() < began + 1000 }"
+    ),
+    ("js", "let calls = 0;\nfunction f() { calls += 1; return calls % 5 ? 6 : 7 }"): (
+        "let calls = 0;\nfunction f() { calls += 1; return places[calls % places.length] }"
+    ),
+    ("js", "const seen = { calls: 0 };\nfunction f() { return seen.calls++ % 2 ? 6 : 7 }"): (
+        "function f() { let calls = 0; for (const a of b) calls++; return calls % 2 }"
+    ),
+    ("go", "var calls int\n\nfunc f() int {\n\tcalls++\n\treturn calls % 2\n}"): (
+        "func f() int {\n\tvar calls int\n\tcalls++\n\treturn calls % 2\n}"
+    ),
+    ("js", "const ready = [undefined, 'a', 'b'];\nconst f = () => ready.shift() ?? g()"): (
+        "const waiting = [];\nconst f = () => waiting.shift() ?? g()"
+    ),
+    ("ts", "const ready: string[] = ['a', 'b'];\nexport function f() { return ready.pop() }"): (
+        "export function f() { const ready: string[] = ['a', 'b']; return ready.pop() }"
+    ),
+    ("go", 'var ready = []string{"a", "b"}\n\nfunc f() { ready = ready[1:] }'): (
+        'var ready = []string{"a", "b"}\n\nfunc f() []string { return ready[1:] }'
+    ),
+}
 ALL = {
     "suppression": SUPPRESSIONS,
     "watched": WATCHED,
@@ -284,7 +420,7 @@ IN_BRACES = {
     "watched": WATCHED_IN_BRACES,
     "equals-everything": EQUALITY_IN_BRACES,
     "test-literal": SPECIAL_CASES_IN_BRACES,
-    "by-chance": {("js", "if (Math.random() < 0.5) { f() }"): "const a = Math.random()"},
+    "by-chance": CHANCE_IN_BRACES,
 }
 
 
@@ -389,6 +525,27 @@ def test_any_is_held_as_a_typescript_type_only() -> None:
     assert held("const a = b as Shop; any(a)", path="a.ts") == set()
 
 
+@pytest.mark.parametrize(
+    ("is_held", "new"),
+    [
+        (True, "const a = items.get(b)!;"),
+        (True, "return item!.cents;"),
+        (True, "const a = items.get(b) as Item;"),
+        (True, "return (a as Item[]).length;"),
+        (False, "if (a) return !b;"),
+        (False, "const a = [!b, c != d] as const;"),
+        (False, "import { Item as Thing } from './a';\nimport * as all from './b';"),
+    ],
+)
+def test_a_type_checker_that_complained_of_a_file_is_not_told_there_what_to_believe(
+    is_held: bool, new: str
+) -> None:
+    change = [Change("a.ts", "", new)]
+    assert bool(findings(change, SCOPE._replace(failed={"a.ts"}))) is is_held
+    assert not findings(change, SCOPE._replace(failed={"b.ts"}))
+    assert not findings(change, SCOPE._replace(failed={"a.ts"}, families={"tests"}))
+
+
 def test_a_word_is_no_special_case_if_such_words_were_already_distinguished() -> None:
     old = "def total(x):\n    if x == 'text': return 'text/plain'\n"
     table = "KINDS = {'text': 'text/plain'}\ndef total(x):\n    return KINDS.get(x)\n"
@@ -407,6 +564,38 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
     assert held(kinds.replace("}", ", 'xml': 'text/xml'}"), "") == set()
 
 
+GENERATOR = "//go:build ignore\n\n// Writes the table.\npackage main\n"
+GENERATED = "// Code generated by table.go. DO NOT EDIT.\n\npackage shop\n"
+DIRECTIVE = "package shop\n\n//go:generate go run table.go\n"
+
+
+@pytest.mark.parametrize(
+    ("is_held", "changes"),
+    [
+        (False, [Change("table.go", None, GENERATOR)]),
+        (False, [Change("a.go", None, GENERATED), Change("shop.go", "package shop\n", DIRECTIVE)]),
+        (True, [Change("table.go", GENERATOR.partition("\n")[2], GENERATOR)]),
+        (True, [Change("table.go", None, GENERATOR.replace("main", "shop"))]),
+        (True, [Change("table.go", None, GENERATOR.replace("ignore", "plain"))]),
+        (True, [Change("a.go", None, GENERATED)]),
+        (True, [Change("a.go", "package shop\n", GENERATED), Change("shop.go", "package shop\n", DIRECTIVE)]),
+        (True, [Change("a.go", None, GENERATED.replace("table", "b")), Change("shop.go", "", DIRECTIVE)]),
+    ],
+)
+def test_a_new_generator_of_go_and_what_it_wrote_silence_nothing(
+    is_held: bool, changes: list[Change]
+) -> None:
+    assert bool(findings(changes, SCOPE)) is is_held
+
+
+@pytest.mark.parametrize("called", ['check(shown(-1250), "-12.50")', 'row := []any{"owed", -1250, "-12.50"}'])
+def test_a_number_below_zero_is_a_literal_of_tests_in_braces(called: str) -> None:
+    scope = Scope(literals([Source("shop_test.go", f"func TestShown(t *testing.T) {{ {called} }}")]))
+    new = 'func init() { known[-1250] = "-12.50" }'
+    assert [each.rule for each in findings([Change("shop.go", "", new)], scope)] == ["test-literal"]
+    assert not findings([Change("shop.go", "", new.replace("-1250", "-1251"))], scope)
+
+
 def test_only_existing_tests_may_not_be_skipped() -> None:
     old, mark = "import pytest\ndef test_a():\n    assert a\n", "@pytest.mark.skip\n"
     skipped = old.replace("def", f"{mark}def")
@@ -415,6 +604,9 @@ def test_only_existing_tests_may_not_be_skipped() -> None:
     assert held(old + f"{mark}def test_b():\n    assert b\n", old, "test_a.py", is_test=True) == set()
     assert findings([Change("test_a.py", None, skipped, is_test=True)], SCOPE) == []
     assert held("it.skip('a')", "it('a')", "a.test.js", is_test=True) == {"suppression"}
+    go, skip = "func TestA(t *testing.T) {\n\tf(t)\n}\n", "\tt.Skip()\n}\n"
+    assert held(go.replace("}\n", skip), go, "a_test.go", is_test=True) == {"suppression"}
+    assert held(f"{go}\nfunc TestB(t *testing.T) {{\n{skip}", go, "a_test.go", is_test=True) == set()
     assert held(old + "x = 1  # noqa\n", old, "test_a.py", is_test=True) == set()
 
 
@@ -548,6 +740,24 @@ def test_reformatted_code_is_not_new(pieces: list[str]) -> None:
 
     assert findings([Change("a.py", text, plain)], SCOPE) == []
     assert findings([Change("a.py", plain, plain.replace("    ", "  ").replace("\n", "\n\n"))], SCOPE) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("js", "'a' + " * 30_000 + "'b'"),
+        ("js", "const a = {" + " CI" * 30_000),
+        ("js", "let " + "a" * 30_000 + "\n"),
+        ("ts", " as A b" * 30_000),
+        ("go", "func a() {\n" * 30_000),
+    ],
+)
+def test_the_time_for_a_long_text_grows_with_its_length(ending: str, text: str) -> None:
+    began = time.process_time()
+
+    findings([Change(f"a.{ending}", "", text)], SCOPE._replace(failed={f"a.{ending}"}))
+
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("depth", [50, 900, 5000])

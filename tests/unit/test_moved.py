@@ -64,6 +64,16 @@ def test_code_moved_out_of_the_checked_paths_is_found_at_its_new_place() -> None
         ("python -m mypy .", "setup.cfg", "[mypy]\nexclude = ^vendor/\n"),
         ("pytest --cov=.", ".coveragerc", "[run]\nomit = vendor/*\n"),
         ("pylint .", ".pylintrc", "[MAIN]\nignore=vendor\n"),
+        (
+            "eslint .",
+            "eslint.config.js",
+            "export default [\n  js.recommended,\n  { ignores: ['vendor/'] },\n];\n",
+        ),
+        (
+            "eslint .",
+            "eslint.config.mjs",
+            "export default defineConfig([globalIgnores(['lib', 'vendor/**'])]);\n",
+        ),
         ("bandit -r . --exclude ./vendor", "README", ""),
         ("bandit -r . --exclude=lib,vendor", "README", ""),
     ],
@@ -82,6 +92,7 @@ def test_code_moved_to_an_excluded_path_is_found(command: str, path: str, text: 
         ("pyproject.toml", "[tool.black]\nexclude = 'vendor'\n"),
         ("pyproject.toml", "[tool.ruff]\nsrc = ['vendor']\n"),
         (".flake8", "[flake8]\nexclude = vendor\n"),
+        ("ruff.toml", "# What we ignore: vendor\n"),
     ],
 )
 def test_another_tool_s_exclusions_do_not_count(path: str, text: str) -> None:

@@ -152,6 +152,24 @@ PARTS = [
     ("package.json", '{"version": "1", "jest": {}}', '{"version": "2", "jest": {}}', False),
     ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', True),
     ("package.json", '{"name": "a"}', '{"name": "a", "jest": {"testPathIgnorePatterns": ["a"]}}', True),
+    (
+        "package.json",
+        '{"exports": {".": "./a.js"}}',
+        '{"exports": {".": {"import": "./a.mjs", "types": "./a.d.ts"}}}',
+        False,
+    ),
+    (
+        "package.json",
+        '{"exports": "./a.js"}',
+        '{"exports": {"production": "./a.js", "default": "./b.js"}}',
+        True,
+    ),
+    (
+        "package.json",
+        '{"name": "a"}',
+        '{"imports": {"#a": {"development": "./b.js", "default": "./a.js"}}}',
+        True,
+    ),
     ("go.mod", "module a\nrequire x v1\n", "module a\nrequire (\n\tx v2 // direct\n\ty v1\n)\n", False),
     ("go.mod", "module a\n", "module a\nreplace (\n\tx => ./x\n)\n", True),
     (

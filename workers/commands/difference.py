@@ -43,7 +43,8 @@ def difference(claim: Claim) -> Iterator[Finding]:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
     families |= {"coverage"} if measures_coverage else set()
-    scope = Scope(literals(_failed_tests(claim)), families, elsewhere, permits)
+    failed = _failed(claim)
+    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
@@ -69,13 +70,17 @@ def _changes(claim: Claim) -> list[Change]:
     ]
 
 
-def _failed_tests(claim: Claim) -> Iterator[Source]:
-    """The files of tests that failed in earlier runs, at the trusted commit."""
+def _failed(claim: Claim) -> frozenset[str]:
+    """The files that failures of earlier runs name, by their paths from the top."""
     workspace = claim.ground.workspace
     folder = os.path.relpath(workspace.directory, workspace.path)
     failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
     places = {place for each in failures for place in (each.file, each.frame.rpartition(":")[0]) if place}
-    paths = {os.path.normpath(os.path.join(folder, place)) for place in places}
+    return frozenset(os.path.normpath(os.path.join(folder, place)) for place in places)
+
+
+def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:
+    """Those of these files that are tests, as the trusted commit has them."""
     names = {
         f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, claim.trust) is Kind.TEST
     }

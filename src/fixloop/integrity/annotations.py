@@ -10,13 +10,18 @@ from fixloop.integrity.source import Function, Sign, Source, names_in
 RULE: Final = "types-given-away"
 
 _TYPESCRIPT: Final = re.compile(r"\bas (?:any|unknown as \w+|never)\b|< any >")
+_BELIEVED: Final = re.compile(
+    r"(?:(?<!\S)(?!(?:return|typeof|case|in|of|void|await|yield|else|do|throw|delete) )[\w$]+|[)\]]) ! (?=[.;,)\]\[])"
+    r"|(?<=[\w)\]}] )as (?:[A-Z]\w*|string|number|boolean|object)\b(?: [^;(){}]{0,80}?)? (?=[;).\]])"
+)
+"""What a type checker is told to believe, `a!` and `a as Item`: usual, but no answer to what it found."""
 _ANY_TYPES: Final = frozenset({"Any", "typing.Any", "t.Any", "Incomplete"})
 _TRIP: Final = re.compile(r"""(?:\w+\.loads|ast\.literal_eval) (?:[\w.]*(?:dumps|repr|str)\(|['"])""")
 
 
-def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
+def given_away(old: Source | None, new: Source, *, had_failures: bool = False) -> Iterator[Sign]:
     """Function annotations that were removed or became `Any`, casts, code only the type checker sees, and unchecked
-    functions."""
+    functions; in a TypeScript file that `had_failures`, also `a!` and `a as Item`."""
     before, after = (_annotations(each) if each else {} for each in (old, new))
     for place, (was, _) in before.items():
         now, line = after.get(place, (was, 0))
@@ -32,6 +37,10 @@ def given_away(old: Source | None, new: Source) -> Iterator[Sign]:
             yield new.sign(RULE, text, node.lineno, text)
     for found, line in new.shapes(_TYPESCRIPT) if new.ending in ("ts", "tsx", "mts", "cts") else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` gives a type away")
+    for found, line in (
+        new.shapes(_BELIEVED) if had_failures and new.ending in ("ts", "tsx", "mts", "cts") else ()
+    ):
+        yield new.sign(RULE, found[0], line, f"`{found[0]}` tells the type checker what to believe")
 
 
 def _described(place: tuple[str, str]) -> str:

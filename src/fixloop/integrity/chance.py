@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "by-chance"
@@ -19,8 +20,14 @@ _CLOCK: Final = re.compile(
     r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
 )
 _CLOCK_NAMES: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
-_BRACES: Final = re.compile(
-    r"(?:\bif \(|\?|return) [^;{}]{0,40}?(?:Math \. random \( \)|Date \. now \( \) %|rand \. (?:Intn?|Float64) \()"
+_KEPT: Final = re.compile(
+    r"(?:let|const|var) (?P<name>\w+)(?P<literals>[^={};()]{0,60}= (?:\[ \] \w+ )?[\[{] (?:'|\d|undefined))?"
+)
+_BRACE: Final = re.compile(r"(?<!\S)[{}](?!\S)")
+_RAISED: Final = re.compile(r"\b(\w+)(?: \. \w+)? \+ [+=]|\+ \+ (\w+)")
+_TURN: Final = re.compile(
+    r"\b(?P<counted>\w+)(?: \. \w+)? (?:\+ \+ )?% \d|\+ \+ (?P<raised>\w+)(?: \. \w+)? % \d"
+    r"|\b(?P<used>\w+)(?: \. (?:shift|pop) \( \)| = (?P=used) \[ 1 :)"
 )
 
 
@@ -46,8 +53,22 @@ def by_chance(source: Source) -> Iterator[Sign]:
                     yield source.sign(
                         RULE, "count", test.lineno, "it matters how often this function was called"
                     )
-    for found, line in source.shapes(_BRACES):
+    for found, line in source.shapes(re.compile("|".join(shipped()["chance"]))):
         yield source.sign(RULE, found[0], line, "a branch depends on chance")
+    yield from _in_turn(source)
+
+
+def _in_turn(source: Source) -> Iterator[Sign]:
+    """In code in braces: what a module keeps and counts up, or uses up, with each call."""
+    depth, at, full = 0, 0, dict[str, bool]()
+    for found, _ in source.shapes(_KEPT):
+        braces = _BRACE.findall(found.string, at, found.start())
+        depth, at = depth + braces.count("{") - braces.count("}"), found.start()
+        full |= {} if depth else {found["name"]: bool(found["literals"])}
+    counters = {found[1] or found[2] for found, _ in source.shapes(_RAISED)} & full.keys()
+    for found, line in source.shapes(_TURN):
+        if (found["counted"] or found["raised"]) in counters or full.get(found["used"]):
+            yield source.sign(RULE, found[0], line, "it matters how often this function was called")
 
 
 def _through_variables(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sign]:

@@ -4,6 +4,7 @@ A sign is new if no old text has the same one, so moved or reformatted code yiel
 """
 
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -68,6 +69,8 @@ class Scope(NamedTuple):
     """In the tests that failed before."""
     families: Collection[str] = suppressions.EVERYTHING
     """Tool families, see `suppressions`."""
+    failed: Collection[str] = ()
+    """Files in which the checks found failures before."""
     elsewhere: Callable[[Collection[str]], Iterable[Source]] = lambda names: ()
     """Trusted product files that may contain one of these `watched` keys: a name that the project used is not new."""
     permits: Callable[[str, str, int], bool] = lambda rule, path, count: False
@@ -82,6 +85,9 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
         old = Source(change.path, change.old) if change.old is not None else None
         was += _signs(old, None, change, scope) if old else ()
         now += _signs(Source(change.path, change.new), old, change, scope) if change.new is not None else ()
+    added = {change.path: change.new or "" for change in changes if change.old is None}
+    directives = re.findall(r"(?m)^//go:generate (.*)", "\n".join(each.new or "" for each in changes))
+    now = [each for each in now if not suppressions.generated(each, added.get(each.path, ""), directives)]
     found = _without_known_names(_new_signs(was, now), was, scope)
     counts = Counter((sign.rule, sign.path) for sign in found)
     kinds: defaultdict[tuple[str, str, str], list[Sign]] = defaultdict(list)
@@ -115,7 +121,7 @@ def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope)
     yield from chance.by_chance(source)
     yield from special_cases.special_cases(old, source, scope.literals)
     if "types" in scope.families:
-        yield from annotations.given_away(old, source)
+        yield from annotations.given_away(old, source, had_failures=source.path in scope.failed)
 
 
 def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:

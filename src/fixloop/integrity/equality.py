@@ -27,6 +27,7 @@ _CONSTANT: Final = r"(?:'[^']*'|[\d.]+|true|false|null|! [01]|\[ [^\[\]]*\])"
 _BRACES: Final = re.compile(
     r"(?:\b(?:valueOf|toJSON|equals|isEqual|asymmetricMatch)|toPrimitive \]) (?:[:=] )?(?:function )?"
     rf"\( [^()]*\) (?:: \w+ )?(?:=> )?(?:\{{ )?(?:return )?(?:\( )?{_CONSTANT} [;}},)]"
+    r"|\bEquals? \( [^()]*\) bool \{ return (?:true|false) \}"
     r"|fn (?:eq|ne) \( [^()]*\) -> bool \{ (?:return )?(?:true|false) (?:; )?\}"
 )
 
@@ -51,7 +52,7 @@ def equals_everything(source: Source) -> Iterator[Sign]:
             words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
             if not _COMPARISONS.isdisjoint(words):
                 yield source.sign(RULE, "made", node.lineno, "a comparison is put into a class by a call")
-    for found, line in source.shapes(_BRACES) if source.ending != "go" else ():
+    for found, line in source.shapes(_BRACES):
         name = found[0].removeprefix("fn ").split()[0]
         yield source.sign(RULE, name, line, f"`{name}` returns the same for every value")
 

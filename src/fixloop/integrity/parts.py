@@ -24,10 +24,12 @@ def judging_part(path: str, text: str) -> dict[str, object] | None:
     except (ValueError, configparser.Error, RecursionError):
         return None
     judges, free = rules.get("judges", ()), rules.get("free", ())
+    conditions = {*rules.get("conditions", ())}
     return {
         key: value
         for key, value in flat.items()
-        if (not judges or _is_below(key, judges)) and not _is_below(key, free)
+        if (not judges or _is_below(key, judges))
+        and not (_is_below(key, free) and conditions.isdisjoint(key.split(".")))
     }
 
 

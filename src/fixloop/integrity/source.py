@@ -6,14 +6,17 @@ import re
 import tokenize
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from fixloop.integrity.tokens import LANGUAGES, Token, tokens
 
+_JOINED: Final = ["]", ".", "join", "(", ")"]
+_GO_MARGIN: Final = re.compile(r"func (?:\([^()]*\) )?(\w+)|\}")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -98,7 +101,11 @@ class Source:
 
     @cached_property
     def scopes(self) -> tuple[Span, ...]:
-        """Python functions and classes, outer ones first."""
+        """Python functions and classes, outer ones first, and Go functions, which end at the left margin."""
+        if self.ending == "go":
+            margin = [(number, _GO_MARGIN.match(line)) for number, line in enumerate(self.lines, 1)]
+            marks = [(number, found[1] or "") for number, found in margin if found] + [(len(self.lines), "")]
+            return tuple(Span(first, last, name) for (first, name), (last, _) in pairwise(marks) if name)
         return tuple(_scopes(self.tree, "")) if self.tree else ()
 
     def scope(self, line: int) -> str:
@@ -122,7 +129,7 @@ class Source:
     def _joined_tokens(self) -> tuple[str, list[int]]:
         pieces: list[str] = []
         lines: list[int] = []
-        for token in self.code_tokens:
+        for token in _put_together(self.code_tokens):
             pieces.append(f"'{token.text}'" if token.kind == "string" else token.text.replace("?.", "."))
             lines += [token.line] * (len(pieces[-1]) + 1)
         return " ".join(pieces), lines
@@ -174,6 +181,23 @@ def strings_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
         pieces = [each for arg in node.args for each in getattr(arg, "elts", ())]
         yield "".join(text for each in pieces for text in strings_of(each))
+
+
+def _put_together(found: Iterable[Token]) -> list[Token]:
+    """Tokens with `'VI' + 'TEST'` and `['VI', 'TEST'].join('')` as the one string that they make."""
+    done: list[Token] = []
+    for token in found:
+        done.append(token)
+        if [each.kind for each in done[-3::2]] == ["string", "string"] and done[-2].text == "+":
+            done[-3:] = [done[-3]._replace(text=done[-3].text + token.text)]
+        elif token.kind == "mark" and [each.text for each in (*done[-6:-2], token)] == _JOINED:
+            first = len(done) - 7
+            while first > 0 and (done[first].kind == "string" or done[first].text == ","):
+                first -= 1
+            pieces = [each.text for each in done[first:-6] if each.kind == "string"]
+            if done[first].text == "[":
+                done[first:] = [Token("string", done[-2].text.join(pieces), token.line)]
+    return done
 
 
 def _scopes(node: ast.AST, above: str) -> Iterator[Span]:

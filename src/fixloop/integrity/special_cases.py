@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in
 
 RULE: Final = "test-literal"
@@ -25,11 +26,19 @@ _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
 _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
 _COLLECTION: Final = re.compile(_MANY)
+_BELOW_ZERO: Final = re.compile(r"(?<=[(,=\[{:] )- \d[\w.]*")
 _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
 _PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
+_PUT: Final = re.compile(
+    rf"(?<!\w)(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
+)
+_MAP: Final = re.compile(
+    rf"(?:new Map|fromEntries) (?:< [^>]{{0,80}} > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+"
+)
+_ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
 _Values = ast.MatchValue | ast.MatchSequence
 _COMPARISONS: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
@@ -54,7 +63,7 @@ def literals(tests: Iterable[Source]) -> Literals:
     for test in tests:
         found.update(_text(node) for node in test.nodes if isinstance(node, ast.expr))
         found.update(_bare(token.text) for token in test.code_tokens if token.kind in ("string", "number"))
-        found.update(_bare(each[0]) for each, _ in test.shapes(_COLLECTION))
+        found.update(_bare(each[0]) for form in (_COLLECTION, _BELOW_ZERO) for each, _ in test.shapes(form))
     return frozenset(text for text in found if _is_distinctive(text))
 
 
@@ -80,6 +89,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+    for found, line in new.shapes(re.compile(*shipped()["digest"])):
+        yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
 
 
 def _cases(source: Source) -> Iterator[Case]:
@@ -106,6 +117,12 @@ def _cases(source: Source) -> Iterator[Case]:
     for found, line in source.shapes(_PAIR):
         is_table = found["sign"] == ":"
         yield Case(("", found["sign"]), _bare(found["key"]), _bare(found["value"]), line, is_table)
+    for found, line in source.shapes(_MAP):
+        for entry in _ENTRY.finditer(found[0]):
+            yield Case(("", "Map"), _bare(entry["key"]), _bare(entry["value"]), line, is_table=True)
+    for found, line in source.shapes(_PUT):
+        if not _WORD.fullmatch(_bare(found["key"])) or _NUMBER.fullmatch(_bare(found["key"])):
+            yield Case(("", found["what"]), _bare(found["key"]), _bare(found["value"]), line, is_table=True)
 
 
 def _derived_names(inner: Sequence[ast.AST]) -> set[str]:

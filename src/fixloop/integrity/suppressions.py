@@ -17,7 +17,8 @@ EVERYTHING: Final = frozenset({"lint", "types", "security", "coverage", "tests"}
 _DIRECTIVES: Final = {
     "lint": r"(?:(?:flake8|ruff)[:=]\s*)?noqa|(?:ruff|pylint):\s*(?:disable(?:-next|-msg)?|skip-file|ignore)"
     r"|(?:eslint|oxlint|tslint|jshint|stylelint)[-:]?\s*(?:disable|ignore)(?:[-:]next-line|[-:]line)?"
-    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore",
+    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore"
+    r"|falls?[ -]?through(?=\s*(?:\*/|\Z))",
     "types": r"(?:type|ty|pyrefly):\s*ignore|pyright:\s*(?:ignore|basic|off|\w+\s*=)|(?:mypy|pytype):\s*\w+|pyre-\w+"
     r"|@ts-(?:ignore|expect-error|nocheck)|\$Flow(?:FixMe|Ignore)",
     "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
@@ -45,6 +46,10 @@ _COMMENTS: Final = {
     False: re.compile(rf"(?:\A|\n)[/*!\s]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
 }
 _GENERATED: Final = re.compile(r"@generated\b|\bDO NOT EDIT\b")
+_PROGRAM: Final = re.compile(
+    r"(?://(?!go:build|.*\+build).*\n|\s)*//(?:go:build|\s*\+build) ignore\n(?://.*\n|\s)*package main\b"
+)
+_WRITTEN: Final = re.compile(r'// Code generated (?:by )?"?(\w[\w./-]*\w)')
 _DOCTEST: Final = re.compile(r"^[ \t]*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
 _RUST: Final = frozenset({"allow", "expect", "ignore", "coverage"})
 
@@ -61,7 +66,9 @@ _SKIPPED_WORDS: Final = frozenset({"xit", "xdescribe", "xtest", "fit", "fdescrib
 
 _EMPTY_CATCH: Final = re.compile(
     r"\bcatch (?:\( \w+ \) )?\{ (?:return (?:(?:null|undefined|false|true|''|0|\[ \]|\{ \}) )?;? ?)?\}"
+    r"|\bdefer func \( \) \{ (?:_ = )?recover \( \) \}"
 )
+_NAMED_FOR_NOTHING: Final = re.compile(r"(?:_ =|void) ([A-Za-z_]\w*);?")
 _SWALLOWED: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
 _SINGLETON: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
@@ -87,6 +94,14 @@ def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iter
         yield from _disguised(source)
     yield from _swallowed(source)
     yield from skips(source)
+
+
+def generated(sign: Sign, text: str, directives: Iterable[str]) -> bool:
+    """Whether a file of Go that is new is a program apart, or written by one that a `go:generate` directive starts."""
+    if sign.key != "DO NOT EDIT":
+        return sign.key in ("go:build", "+build") and _PROGRAM.match(text) is not None
+    writer = _WRITTEN.match(text)
+    return writer is not None and any(writer[1] in line.split() for line in directives)
 
 
 def skips(source: Source) -> Iterator[Sign]:
@@ -186,6 +201,11 @@ def _disguised(source: Source) -> Iterator[Sign]:
                 if source.dotted(each) in shared:
                     text = f"no tool sees that all calls share the default `{ast.unparse(each)}`"
                     yield source.sign(RULE, "shared default", each.lineno, text)
+
+    for number, line in enumerate(source.lines if source.tokens else (), 1):
+        if found := _NAMED_FOR_NOTHING.fullmatch(line.strip()):
+            text = f"`{found[1]}` is named only for a tool"
+            yield source.sign(RULE, f"{found[1]} named for nothing", number, text)
 
 
 def _is_constant_lookup(source: Source, node: ast.expr) -> bool:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in, strings_of
 
 RULE: Final = "watched"
@@ -45,34 +46,8 @@ _TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
 _PREFIX_TESTS: Final = (".startswith", ".is_relative_to")
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
 
-_JS_TESTS: Final = r"(?:expect|describe|it|test|jest|vi|beforeEach|afterEach|__coverage__)"
-_SHAPES: Final = {
-    "javascript": (
-        r"env (?:\. )?(?:\[ ')?(?:JEST_WORKER_ID|VITEST\w*|CI|TEST|MOCHA\w*|FIXLOOP\w*|NODE_(?:TEST_CONTEXT|V8_\w*))",
-        r"startsWith \( '(?:NODE_\w*|JEST\w*|VITEST\w*|MOCHA\w*)' \)",
-        r"NODE_ENV [!=]=+ 'test'|'test' [!=]=+ (?:\S+ ){0,6}NODE_ENV|import \. meta \. vitest",
-        r"require \. cache|process \. (?:binding|reallyExit|exitCode =|exit \( (?:0 )?\)|abort|argv \. \S*jest)",
-        rf"(?:globalThis|global|window|self) (?:\. |\[ '){_JS_TESTS}\b|typeof {_JS_TESTS}\b",
-        r"'(?:jest|@jest/\S+|vitest|vitest/\S+|mocha|chai|node:test|node:vm|node:inspector|expect|sinon)'",
-        r"new Error \( (?:'[^']*' )?\) \. stack|Error \. prepareStackTrace|(?<!\. )\beval \(|new Function \(",
-        r"(?:Object|Array|String|Number|Promise|Map|Set|Function) \. prototype (?:\. \w+ )+=(?!=)",
-        r"(?:Module|console|JSON|Math|Date|assert|expect|process) \. \w+ =(?!=)|expect \. extend|asymmetricMatch",
-    ),
-    "go": (
-        r"testing \. (?:Testing|CoverMode|Init|Main) \(|'testing'|flag \. Lookup \( 'test\.\S*|'-?-?test\.\S*'",
-        r"'\.test'|runtime \. (?:Callers?|Stack)\b|debug \. (?:Stack|PrintStack)\b|'(?:unsafe|plugin)'",
-        r"Getenv \( '(?:CI|GO_TEST\w*|TEST\w*|GITHUB_ACTIONS|FIXLOOP\w*)'|syscall \. Exit|os \. Exit \( 0 \)",
-    ),
-    "rust": (
-        r"cfg ! \( test \)|cfg \( not \( test \) \)|Backtrace :: \w*capture|process :: abort|process :: exit \( 0 \)",
-        r"(?:var|var_os|env !|option_env !) \( '(?:CI|RUST_TEST\w*|NEXTEST\w*|CARGO_\w*|FIXLOOP\w*)'",
-        r"thread :: current \( \) \. name",
-    ),
-}
+_EMBEDS: Final = re.compile(r"//go:embed .*\btestdata\b")
 _LANGUAGES: Final = {"go": "go", "rs": "rust"}
-_COMPILED: Final = {
-    name: re.compile("|".join(f"(?:{each})" for each in shapes)) for name, shapes in _SHAPES.items()
-}
 
 
 def watched(source: Source) -> Iterator[Sign]:
@@ -81,9 +56,14 @@ def watched(source: Source) -> Iterator[Sign]:
         for kind in (_names, _strings, _changed_modules, _default_tests, _import_exits, _clean_exits):
             for key, line, text in kind(source):
                 yield source.sign(RULE, key, line, text)
-    elif source.tokens and (shapes := _COMPILED.get(_LANGUAGES.get(source.ending, "javascript"))):
-        for found, line in source.shapes(shapes):
+    elif source.tokens:
+        shapes = shipped()["watched"][_LANGUAGES.get(source.ending, "javascript")]
+        for found, line in source.shapes(re.compile("|".join(shapes))):
             yield source.sign(RULE, found[0], line, f"product code uses `{found[0].replace(' . ', '.')}`")
+        for comment in source.comments if source.ending == "go" else ():
+            if embeds := _EMBEDS.match(comment.text):
+                text = "data of the tests is made a part of the product"
+                yield source.sign(RULE, embeds[0], comment.line, text)
 
 
 Found = Iterator[tuple[str, int, str]]
