@@ -570,5 +570,5 @@ def test_a_worker_killed_while_it_takes_snapshots_leaves_a_mirror_that_works(tmp
 def test_a_commit_that_git_does_not_show_has_neither_subject_nor_author(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
 
-    assert _described(Git(tmp_path), "0" * 40) == ("", "")
-    assert _described(Git(tmp_path), "") == ("", "")
+    assert _described(Git(tmp_path), "0" * 40) == {"subject": "", "author": ""}
+    assert _described(Git(tmp_path), "") == _described(Git(tmp_path), "0" * 40)

@@ -8,7 +8,7 @@ import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
@@ -94,15 +94,13 @@ def take_snapshot(
         raise UsageError(told)
     mirror.receive(git, commit, _ref(issue))
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
-    copied = gather(git, mirror, commit, wanted)
+    gathered = gather(git, mirror, commit, wanted)
     if issue:
         # Both commits get refs in the user's repository, from which other machines fetch them.
         write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
-    if issue and copied.commit:
-        if not git.found("cat-file", "-t", copied.commit):
-            git.run("unpack-objects", "-q", stdin=mirror.pack(copied.commit))
-        write_ref(git, f"refs/fixloop/{issue}/copied", copied.commit)
-    subject, author = _described(git, commit if ref else head)
+    if issue and gathered.copied:
+        _lend(mirror, git, gathered.copied)
+        write_ref(git, f"refs/fixloop/{issue}/copied", gathered.copied)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
@@ -110,12 +108,9 @@ def take_snapshot(
         tree=tree,
         changed=not ref and commit != head,
         branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
-        subject=subject,
-        author=author,
-        copied=copied.commit,
-        submodules=copied.submodules,
-        notes=copied.notes,
         origin=public_address(git.setting("remote.origin.url")),
+        **_described(git, commit if ref else head),
+        **gathered._asdict(),
     )
 
 
@@ -139,18 +134,16 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
         f"submodules are empty folders where checks and fixers run: {' '.join(submodules[:3])}; "
         "clone with `--recurse-submodules` and name that folder instead of the URL"
     )
-    subject, author = _described(mirror.git, commit)
     return Snapshot(
         source=url,
         commit=commit,
         tree=trees.tree_id(mirror.git, commit),
         is_url=True,
         branch=ref or "",
-        subject=subject,
-        author=author,
         submodules=submodules,
         notes=(note,) if submodules else (),
         origin=public_address(url),
+        **_described(mirror.git, commit),
     )
 
 
@@ -243,8 +236,7 @@ def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
             mirror.write(git, "update-ref", "--stdin", stdin=_updates(refs))
         return
     if snapshot.copied:
-        if not users.found("cat-file", "-t", snapshot.copied):
-            users.run("unpack-objects", "-q", stdin=mirror.pack(snapshot.copied))
+        _lend(mirror, users, snapshot.copied)
         refs |= {f"refs/fixloop/{issue}/copied": snapshot.copied for issue in issues}
     try:
         users.run("update-ref", "--stdin", stdin=_updates(refs))
@@ -252,6 +244,12 @@ def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
         # One by one, each error names its ref, and lock files of a dead git are removed.
         for name, commit in refs.items():
             write_ref(users, name, commit)
+
+
+def _lend(mirror: Mirror, users: Git, copied: str) -> None:
+    """Give the user's repository the objects of a commit with copied files."""
+    if not users.found("cat-file", "-t", copied):
+        users.run("unpack-objects", "-q", stdin=mirror.pack(copied))
 
 
 def _updates(refs: Mapping[str, str]) -> bytes:
@@ -285,28 +283,20 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
     tree = trees.write_tree(git, tracked={})
     commit = trees.commit_tree(git, tree, [], MESSAGE, dated=DATE)
     mirror.keep(commit, _ref(issue))
-    copied = gather(git, mirror, commit, Wanted(copy_globs, top))
-    return Snapshot(
-        source=str(top),
-        commit=commit,
-        tree=tree,
-        is_git=False,
-        changed=True,
-        copied=copied.commit,
-        copy_globs=tuple(copy_globs),
-        notes=copied.notes,
-    )
+    gathered = gather(git, mirror, commit, Wanted(copy_globs, top))
+    facts = {"copy_globs": tuple(copy_globs), **gathered._asdict()}
+    return Snapshot(source=str(top), commit=commit, tree=tree, is_git=False, changed=True, **facts)
 
 
 def _ref(issue: int) -> str:
     return f"{issue}/base" if issue else ""
 
 
-def _described(git: Git, commit: str) -> tuple[str, str]:
+def _described(git: Git, commit: str) -> dict[str, Any]:
     """Subject and author of a commit; empty if there is none, or git does not know."""
     told = git.found("show", "-s", "--format=%s%x00%an", commit) if commit else ""
     subject, _, author = told.partition("\0")
-    return one_line(subject, SUBJECT_CHARACTERS), one_line(author, SUBJECT_CHARACTERS)
+    return {"subject": one_line(subject, SUBJECT_CHARACTERS), "author": one_line(author, SUBJECT_CHARACTERS)}
 
 
 def _fetched(mirror: Mirror, url: str, ref: str | None) -> str:
