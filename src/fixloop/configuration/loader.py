@@ -171,8 +171,7 @@ def _section(section: type[S], value: Any, place: Place) -> S:
         else:
             told = advice(name, keys, f"known are {', '.join(keys)}")
         where = f"in {place.heading}" if place.heading else "at the top"
-        bare = place._replace(prefix="", section="", item=0)
-        raise bare.error(f"unknown key {shown(name)} {where}; {told}")
+        raise UsageError(f"{place.file}: unknown key {shown(name)} {where}; {told}")
     # In the order of the keys, so that the first error does not depend on the order in the file.
     found = {name: _value(key, value[name], place.at(name)) for name, key in keys.items() if name in value}
     return section.model_validate(found)
@@ -197,8 +196,7 @@ def _value(key: settings.Key, value: Any, place: Place) -> Any:
             if name not in NAMES:
                 told = advice(name.removesuffix("-specialist"), NAMES, f"the six are {', '.join(NAMES)}")
                 where = f"[{inside.heading.strip('[]')}]"
-                bare = inside._replace(prefix="", section="")
-                raise bare.error(f"unknown specialist {shown(name)} in {where}; {told}")
+                raise UsageError(f"{place.file}: unknown specialist {shown(name)} in {where}; {told}")
         names = [name for name in NAMES if name in value]
     else:
         for name, entry in value.items():

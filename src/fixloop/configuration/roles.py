@@ -100,5 +100,5 @@ def _refuse_twice(key: str, agents: Mapping[str, Role], inside: Place) -> None:
 
 def _unknown(name: str, known: Iterable[str], inside: Place) -> Exception:
     told = advice(name, known, f"the four are {', '.join(known)}")
-    bare = inside._replace(prefix="", section="")
-    return bare.error(f"unknown agent {shown(name)} in [{inside.heading.strip('[]')}]; {told}")
+    where = f"[{inside.heading.strip('[]')}]"
+    return UsageError(f"{inside.file}: unknown agent {shown(name)} in {where}; {told}")
