@@ -160,18 +160,9 @@ class Site:
         mode = self.configuration.sandbox.mode or "off"
         return "auto" if self.shared and mode == "off" else mode
 
-    @property
-    def _has_mypy(self) -> bool:
-        entries = self.configuration.specialists
-        return any(is_mypy(check.command) for entry in entries for check in entry.checks)
-
     def _modules(self, interpreter: Interpreter) -> OwnModules:
         project = os.path.join(self.snapshot.source, self.snapshot.subdirectory)
         return OwnModules(self.cache, interpreter, project)
-
-    def _confined_setup(self, folder: Path) -> Confined:
-        what = setup_confinement(self.cache, self.source, folder)
-        return confined(what, allowed_variables(os.environ), cwd=folder, mode=self._sandbox)
 
     @contextmanager
     def ground(self, commit: str) -> Iterator[Ground]:
@@ -198,16 +189,21 @@ class Site:
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""
         snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
-        subdirectory = snapshot.subdirectory
+        subdirectory, variables = snapshot.subdirectory, allowed_variables(os.environ)
+
+        def confined_setup(folder: Path) -> Confined:
+            what = setup_confinement(self.cache, self.source, folder)
+            return confined(what, variables, cwd=folder, mode=self._sandbox)
+
         try:
             required(self._sandbox)
             if command := self.configuration.workspace.setup:
                 setup = Setup(
                     command,
-                    allowed_variables(os.environ),
+                    variables,
                     copied=snapshot.copied,
                     cancelled=self.cancelled,
-                    confined=self._confined_setup,
+                    confined=confined_setup,
                     hide=hidden.text,
                 )
                 made = prepare(
@@ -226,9 +222,10 @@ class Site:
             lend(pycache, self.cache, chosen, self.began)
             with suppress(OSError):
                 if not self.shared:
-                    how = self.confined(workspace.path, allowed_variables(os.environ))
+                    how = self.confined(workspace.path, variables)
                     self._modules(chosen).lend(pycache, workspace.path, self.began, how)
 
+        checks = (check for entry in self.configuration.specialists for check in entry.checks)
         ground = Ground(
             workspace,
             chosen,
@@ -239,10 +236,10 @@ class Site:
             # Without the suffix that distinguishes two copies for the same state.
             setup=made.parent.name.partition(".")[0] if made else "",
             lend=lend_compiled,
-            has_mypy=self._has_mypy,
+            has_mypy=any(is_mypy(check.command) for check in checks),
         )
-        key = (chosen.path, workspace.commit)
-        if not self.probes or (self.probed is not None and key in self.probed):
+        key, probed = (chosen.path, workspace.commit), set() if self.probed is None else self.probed
+        if not self.probes or key in probed:
             return ground
         environment = ground.check_environment(())
         how = self.confined(workspace.directory, environment)
@@ -251,8 +248,7 @@ class Site:
         )
         if problem:
             return replace(ground, problem=problem)
-        if self.probed is not None:
-            self.probed.add(key)
+        probed.add(key)
         return ground
 
 

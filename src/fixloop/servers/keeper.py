@@ -62,18 +62,18 @@ def password_in(data: str | Path) -> str:
         return ""
 
 
-def ping(path: str | Path, password: str = "", *, timeout_seconds: float = 1.0) -> Answer:
+def ping(path: str | Path, password: str = "") -> Answer:
     """Check whether the server at socket `path` is ready; one that is away or frozen is not."""
-    said = _say(path, b"PING", password, timeout_seconds)
+    said = _say(path, b"PING", password)
     return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
 
 
-def _say(path: str | Path, command: bytes, password: str, timeout_seconds: float) -> bytes:
-    """The answer to one command."""
+def _say(path: str | Path, command: bytes, password: str) -> bytes:
+    """The answer to one command; empty if it does not come within a second."""
     lines = [*([b"AUTH " + password.encode()] if password else []), command]
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout_seconds)
+            connection.settimeout(1.0)
             connection.connect(str(path))
             connection.sendall(b"".join(line + b"\r\n" for line in lines))
             said = b""
@@ -103,12 +103,8 @@ def _arguments(assignment: Assignment) -> list[str]:
         "daemonize": "no",
         "logfile": str(assignment.path("server.log")),
     }
-    access = str(assignment.path(ACCESS))
-    return [
-        assignment.server,
-        access,
-        *(part for name, value in settings.items() for part in (f"--{name}", value)),
-    ]
+    options = (part for name, value in settings.items() for part in (f"--{name}", value))
+    return [assignment.server, str(assignment.path(ACCESS)), *options]
 
 
 def _die_with(keeper: int) -> Callable[[], None]:
@@ -141,7 +137,7 @@ class Server:
             if not lock.take(patience_seconds=0.5):
                 # If the kernel cannot tie the server to its keeper, a killed keeper leaves a server behind.
                 _log("asking the server of a lost keeper to end")
-                _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data), 1.0)
+                _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data))
                 if not lock.take(patience_seconds=SILENCE_SECONDS / 2):
                     return "another server still uses this data"
             socket_path = Path(self.assignment.socket)

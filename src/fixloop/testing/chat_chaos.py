@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -160,6 +160,12 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
         with suppress(ValueError):
             entries.append(json.loads(line))
     did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
+    posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
+    changed = [file for file, sha256 in posted.items() if digest((chat / file).read_bytes()) != sha256]
+    problems = [*map(str, examine(read_chat(chat)))]
+    problems += [f"{file} was changed after it was posted" for file in changed]
+    if len(posted) != LAST - 1:
+        problems.append(f"the journal has {len(posted)} messages, not {LAST - 1}")
     return Verdict(
         name,
         stuck=not read_chat(chat).is_closed,
@@ -167,7 +173,7 @@ def _judged(folder: Path, number: int, which: str) -> Verdict:
         doubled=tuple(
             f"{what} {file}".strip() + f" {count} times" for (what, file), count in did.items() if count > 1
         ),
-        problems=tuple(_problems(chat, entries)),
+        problems=tuple(problems),
         steps=sum(entry["did"] in ("posted", "closed") for entry in entries),
         fixes=sum(entry["did"] == "posted" for entry in entries),
     )
@@ -178,13 +184,3 @@ def _files(folder: Path, name: str) -> dict[str, bytes]:
     roots = (folder / "chats" / name, folder / "work" / name)
     paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
     return {str(path.relative_to(folder)): _TIME.sub(b"TIME", path.read_bytes()) for path in paths}
-
-
-def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:
-    yield from (str(finding) for finding in examine(read_chat(chat)))
-    posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
-    for file, sha256 in posted.items():
-        if digest((chat / file).read_bytes()) != sha256:
-            yield f"{file} was changed after it was posted"
-    if len(posted) != LAST - 1:
-        yield f"the journal has {len(posted)} messages, not {LAST - 1}"

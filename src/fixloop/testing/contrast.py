@@ -53,7 +53,7 @@ class BareHost(Host):
 
     def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         url = self.access.url
-        command = [
+        celery = [
             *self.access.entering,
             sys.executable,
             "-m",
@@ -62,9 +62,9 @@ class BareHost(Host):
             "fixloop.testing.bare",
             "worker",
         ]
-        command += ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
+        options = ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
         environment = os.environ | variables_for(RedisUrls(url, url)) | dict(self._environment)
-        return attached([*command, "-l", "WARNING"], environment, log=self._log)
+        return attached([*celery, *options, "-l", "WARNING"], environment, log=self._log)
 
     def roles(self) -> dict[int, str]:
         if self._process is None:
