@@ -26,11 +26,13 @@ from fixloop.testing.injuries import AppliedInjury, WrongClocks
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
 from fixloop.testing.processes import below, is_stopped, kill, with_clock
+from fixloop.testing.waiting import comes
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 EFFECT_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.001
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
 # Its process id is passed to its agents, which may see only their own.
 _TELLING: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
@@ -210,13 +212,13 @@ class ChatInjurer:
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
                 for pid in applied.pids:
                     kill(pid, signal.SIGKILL)
-                applied.took_effect = bool(applied.pids) and _comes(
-                    lambda: not any(map(is_running, applied.pids))
+                applied.took_effect = bool(applied.pids) and comes(
+                    lambda: not any(map(is_running, applied.pids)), EFFECT_SECONDS, POLL_SECONDS
                 )
                 self._over(applied)
             case Injury.STOP_RUNNER:
                 kill(runner.pid, signal.SIGSTOP)
-                applied.took_effect = _comes(lambda: is_stopped(runner.pid))
+                applied.took_effect = comes(lambda: is_stopped(runner.pid), EFFECT_SECONDS, POLL_SECONDS)
                 self._in_time(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
                 self._rival(applied, runner)
             case Injury.RIVAL_RUNNERS:
@@ -275,10 +277,3 @@ class ChatInjurer:
         applied.ended = time.monotonic()
         if not applied.took_effect:
             self.schedule.put_off(applied.injury)
-
-
-def _comes(is_so: Callable[[], bool]) -> bool:
-    give_up = time.monotonic() + EFFECT_SECONDS
-    while not is_so() and time.monotonic() < give_up:
-        time.sleep(0.001)
-    return is_so()

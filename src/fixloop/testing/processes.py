@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from fixloop.servers.redis_binary import server_binary
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
+from fixloop.testing.waiting import comes
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -73,13 +73,10 @@ class RedisServer:
 
     def wait(self) -> None:
         """Wait until it serves; InfrastructureError after 10 s."""
-        give_up = time.monotonic() + START_SECONDS
-        while not self.tell([b"PING"]):
-            if time.monotonic() > give_up:
-                raise InfrastructureError(
-                    f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"
-                )
-            time.sleep(0.02)
+        if not comes(lambda: self.tell([b"PING"]), START_SECONDS, 0.02):
+            raise InfrastructureError(
+                f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"
+            )
 
     def bound(self, memory: str) -> None:
         self.tell([b"CONFIG", b"SET", b"maxmemory", memory.encode()])

@@ -31,6 +31,7 @@ from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Host, RedisServer
+from fixloop.testing.waiting import comes
 
 T = TypeVar("T")
 EXECUTIONS: Final = "executions"
@@ -94,13 +95,16 @@ class Site:
                 self.in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
-            give_up = time.monotonic() + START_SECONDS
-            while not all(host.wanted <= set(host.roles().values()) for host in self.hosts.values()):
-                if time.monotonic() > give_up:
-                    raise InfrastructureError(
-                        f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
-                    )
-                time.sleep(POLL_SECONDS)
+            every = self.hosts.values()
+            run = comes(
+                lambda: all(host.wanted <= set(host.roles().values()) for host in every),
+                START_SECONDS,
+                POLL_SECONDS,
+            )
+            if not run:
+                raise InfrastructureError(
+                    f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
+                )
             yield self
 
     def in_loop(self, act: Callable[..., object], *words: object) -> None:
