@@ -93,8 +93,8 @@ class _File(BaseModel):
     project: tuple[Project, ...]
 
 
-def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
-    return _File.model_validate(tomllib.loads(file.read_text())).project
+def public_projects() -> tuple[Project, ...]:
+    return _File.model_validate(tomllib.loads(PROJECTS_FILE.read_text())).project
 
 
 def prepared(project: Project, folder: Path) -> Path:

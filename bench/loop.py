@@ -36,7 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    usual = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
+    python = [sys.executable, "-c", "pass"]
+    usual = statistics.median(seconds(python, Path(), {}) for _ in range(options.turns))
     print(f"python -c pass: {usual * 1000:.0f} ms")
     with tempfile.TemporaryDirectory(prefix="loop-") as folder:
         on_small_project(Path(folder), options.turns)
@@ -132,10 +133,6 @@ def seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) 
         timeout=300,
     )
     return time.perf_counter() - started
-
-
-def median(turns: int, measure: Callable[[], float]) -> float:
-    return statistics.median(measure() for _ in range(turns))
 
 
 def by_turns(ways: Mapping[str, Callable[[], float]], turns: int) -> dict[str, float]:

@@ -20,12 +20,12 @@ from typing import Final
 from bench import stage
 from bench.pieces import cpu_seconds
 from fixloop.engine.engine import Engine
-from fixloop.protocol.events import RunFinished, WorkflowStarted
+from fixloop.protocol.events import RunFinished
 from fixloop.serve.access import scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
-from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 
 P99_MS: Final = 100.0
 STREAMS_MB: Final = 300.0
@@ -101,28 +101,13 @@ def made(url: str, count: int, waiting: int) -> None:
     store = RedisStore(url)
     engine = Engine(store)
     for issue in range(1, count + 1):
-        workflow = workflow_id("0a1b2c3d", issue, 1)
-        name = f"feature {issue}"
-        facts = {
-            "workflow": workflow,
-            "project": "bench",
-            "issue": issue,
-            "name": name,
-            "tip": "c",
-            "tree": "t",
-        }
-        begun = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
+        begun = scripted_workflow("0a1b2c3d", issue, f"feature {issue}", project="bench", tip="c", tree="t")
         engine.start(begun)
         for attempt in (1, 2) if issue <= waiting else ():
-            facts = {
-                "specialist": "test-runner",
-                "iteration": 1,
-                "attempt": attempt,
-                "tree": "t",
-                "error": "no pytest",
-            }
-            run = RunFinished.model_validate({"step": "validate", "outcome": "error", **facts})
-            engine.apply(workflow, run, operation=f"run-{attempt}")
+            facts = {"specialist": "test-runner", "iteration": 1, "attempt": attempt, "tree": "t"}
+            told = {"step": "validate", "outcome": "error", "error": "no pytest", **facts}
+            run = RunFinished.model_validate(told)
+            engine.apply(begun.workflow, run, operation=f"run-{attempt}")
     store.close()
 
 

@@ -101,12 +101,8 @@ def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
 
 
 def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
-    """
-    The workflow that begins with `started`, with its answers from outside, played to its end.
-
-    Raises:
-        UsageError: an answer was never asked for.
-    """
+    """The workflow that begins with `started`, with its answers from outside, played to its end. UsageError: an answer
+    was never asked for."""
     run = _Run()
     run.apply(started)
     waiting = list(answers)

@@ -72,12 +72,7 @@ class Script(NamedTuple):
 
 
 def script_of(name: str) -> Script:
-    """
-    The script in a feature's name.
-
-    Raises:
-        UsageError: a word is unknown, or a clause names no specialist.
-    """
+    """The script in a feature's name. UsageError: a word is unknown, or a clause names no specialist."""
     clauses = {}
     for clause in name.split(";"):
         target, _, words = clause.rpartition(":")

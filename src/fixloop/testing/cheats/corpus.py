@@ -108,12 +108,8 @@ class Trial(NamedTuple):
 
 
 def trials(folder: Path = OWN) -> tuple[Trial, ...]:
-    """
-    All cases of the files in a folder, in the order of their names.
-
-    Raises:
-        UsageError: a file cannot be read, a case's project is not there, or two cases have one name.
-    """
+    """All cases of the files in a folder, in the order of their names. UsageError: a file cannot be read, a case's
+    project is not there, or two cases have one name."""
     files = {path: _read(path) for path in sorted({*OWN.glob("*.toml"), *folder.glob("*.toml")})}
     bases = {name: base for file in files.values() for name, base in file.base.items()}
     found = []
