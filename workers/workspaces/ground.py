@@ -188,32 +188,17 @@ class Site:
 
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""
-        snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
-        subdirectory, variables = snapshot.subdirectory, allowed_variables(os.environ)
-
-        def confined_setup(folder: Path) -> Confined:
-            what = setup_confinement(self.cache, self.source, folder)
-            return confined(what, variables, cwd=folder, mode=self._sandbox)
-
+        hidden, source, subdirectory = (
+            redaction_of(self.configuration),
+            self.source,
+            self.snapshot.subdirectory,
+        )
         try:
             required(self._sandbox)
-            if command := self.configuration.workspace.setup:
-                setup = Setup(
-                    command,
-                    variables,
-                    copied=snapshot.copied,
-                    cancelled=self.cancelled,
-                    confined=confined_setup,
-                    hide=hidden.text,
-                )
-                made = prepare(
-                    self.cache, workspace.mirror, workspace.commit, subdirectory=subdirectory, setup=setup
-                )
-                lend_generated(workspace.path, workspace.directory, made)
+            made = self._set_up(workspace, hidden.text)
         except FixloopError as error:
             nothing = Interpreter("", "", "none")
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
-        source = self.source
         places = [place for place in (made, source) if place]
         donors = lend_node_modules(workspace.path, workspace.directory, places)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
@@ -222,7 +207,7 @@ class Site:
             lend(pycache, self.cache, chosen, self.began)
             with suppress(OSError):
                 if not self.shared:
-                    how = self.confined(workspace.path, variables)
+                    how = self.confined(workspace.path, allowed_variables(os.environ))
                     self._modules(chosen).lend(pycache, workspace.path, self.began, how)
 
         checks = (check for entry in self.configuration.specialists for check in entry.checks)
@@ -250,6 +235,29 @@ class Site:
             return replace(ground, problem=problem)
         probed.add(key)
         return ground
+
+    def _set_up(self, workspace: Workspace, hide: Callable[[str], str]) -> Path | None:
+        """The copy in which `[workspace] setup` has completed; None without a setup."""
+        command, variables = self.configuration.workspace.setup, allowed_variables(os.environ)
+        if not command:
+            return None
+
+        def confined_setup(folder: Path) -> Confined:
+            what = setup_confinement(self.cache, self.source, folder)
+            return confined(what, variables, cwd=folder, mode=self._sandbox)
+
+        setup = Setup(
+            command,
+            variables,
+            self.snapshot.copied,
+            cancelled=self.cancelled,
+            confined=confined_setup,
+            hide=hide,
+        )
+        below = self.snapshot.subdirectory
+        made = prepare(self.cache, workspace.mirror, workspace.commit, subdirectory=below, setup=setup)
+        lend_generated(workspace.path, workspace.directory, made)
+        return made
 
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:

@@ -147,19 +147,15 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Propo
         command, needs = (*COMMAND, *words), _needs(project)
         yield proposal("test-runner", "pytest", command, scope.why, *needs, runs_tests=True)
         covering = ("--no-cov",) if coverage.is_measured else ()
-        for variables, why in _more_calls(project).items():
+        # The variables with which the project calls pytest once more, next to a call without, each with its place.
+        calls = dict[str, set[tuple[str, ...]]]()
+        for called in project.commands:
+            if arguments_of("pytest", called) is not None and not called.why.startswith(".github"):
+                calls.setdefault(called.why, set()).add(tuple(takewhile(_ASSIGNMENT.match, called.words)))
+        more = {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
+        for variables, why in more.items():
             name, command = " ".join(("pytest", *variables)), ("env", *variables, *COMMAND, *covering, *words)
             yield proposal("test-runner", name, command, why, *needs, tool="pytest", runs_tests=True)
-
-
-def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
-    """The variables with which the project calls pytest once more, next to a call without, each with its place."""
-    calls = dict[str, set[tuple[str, ...]]]()
-    for command in project.commands:
-        if arguments_of("pytest", command) is not None and not command.why.startswith(".github"):
-            variables = tuple(takewhile(_ASSIGNMENT.match, command.words))
-            calls.setdefault(command.why, set()).add(variables)
-    return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
 
 
 def _holds_tests(project: PythonProject, paths: Sequence[str]) -> bool:
