@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -136,6 +138,17 @@ def developer_environment(checkout: Path | None = None) -> dict[str, str]:
     return kept | {"PATH": os.pathsep.join(path)}
 
 
+def timed(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float
+) -> tuple[float, subprocess.CompletedProcess[bytes]]:
+    """Run a command for at most `limit` seconds; the seconds it took, and its end, with all output as stdout."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, timeout=limit
+    )
+    return time.perf_counter() - started, done
+
+
 def install(checkout: Path, *packages: str) -> None:
     """Install only these packages in its `.venv`."""
     environment = developer_environment(checkout)
@@ -213,6 +226,4 @@ def _install(project: Project, checkout: Path) -> None:
 
 
 def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    subprocess.run(
-        command, cwd=folder, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdin=DEVNULL, stdout=DEVNULL)
