@@ -108,22 +108,13 @@ class Sweeper:
             for workflow in shard.damaged:
                 say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
             for due in shard.deadlines:
-                # A task with the remaining time as its countdown.
                 rest_seconds = max(0.0, due.clock - shard.moment.clock)
                 if rest_seconds:
                     self._handed_out.append(time.monotonic() + rest_seconds)
-                app.send_task(
-                    "fixloop.validation.deadline",
-                    kwargs={
-                        "workflow": due.workflow,
-                        "name": due.name,
-                        "due": due.clock,
-                        "issue": issue_of(due.workflow),
-                    },
-                    queue=self._control,
-                    # Strictly after the instant (A58).
-                    countdown=rest_seconds + 0.01,
-                )
+                workflow, name = due.workflow, "fixloop.validation.deadline"
+                told = {"workflow": workflow, "name": due.name, "due": due.clock, "issue": issue_of(workflow)}
+                # A task with the remaining time as its countdown, strictly after the instant (A58).
+                app.send_task(name, kwargs=told, queue=self._control, countdown=rest_seconds + 0.01)
             # A ticket whose delay is over was hinted with a countdown when it was made. If that hint was lost, the
             # ticket is soon among the unheard ones.
             for ticket in (*shard.lapsed, *shard.unheard):

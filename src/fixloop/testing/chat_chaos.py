@@ -26,8 +26,8 @@ from fixloop.testing.executions import executions_in
 from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.inotify import Watch
 from fixloop.testing.plan import CHAT, Schedule, plan
-from fixloop.testing.report import Order, Report, Verdict, reported, unexplained
-from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
+from fixloop.testing.report import Report, Verdict, reported, unexplained
+from fixloop.testing.site import EXECUTIONS, HOSTS, Order, Progress
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0

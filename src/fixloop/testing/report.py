@@ -1,4 +1,4 @@
-"""The order and the result of a chaos run: workflows and repeated executions, compared and explained."""
+"""The result of a chaos run: workflows and repeated executions, compared and explained."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,10 +16,9 @@ from fixloop.store.records import Entry, Snapshot
 from fixloop.testing.contrast import Contrast
 from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, Takeover
-from fixloop.testing.networks import Network
 from fixloop.testing.plan import Boundary, Injury, Plan
 from fixloop.testing.rehearsal import Rehearsal, told
-from fixloop.testing.site import INJURED, Site
+from fixloop.testing.site import INJURED, Order, Site
 
 ENOUGH: Final = 0.9
 """The fraction of the plan that must be done for a meaningful run."""
@@ -30,21 +29,6 @@ BEGINNING_SECONDS: Final = 0.25
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 """The boundaries where a process has a ticket; before them a kill only loses a hint, and the step waits its turn."""
-
-
-class Order(NamedTuple):
-    workflows: int
-    kills: int
-    seed: int
-    concurrency: int = 2
-    """Work processes of each of the two workers."""
-    contrast: bool = False
-    """Whether bare Celery chains are also injured by the same plan."""
-    twice: bool = False
-    """Whether every message is delivered twice, from the first to the last."""
-    profile: str = "validation"
-    network: Network = "auto"
-    """How workers are cut off: by network namespaces if possible, or by the relay."""
 
 
 class Verdict(NamedTuple):

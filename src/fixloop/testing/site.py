@@ -52,6 +52,21 @@ CALLER_PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
 
 
+class Order(NamedTuple):
+    workflows: int
+    kills: int
+    seed: int
+    concurrency: int = 2
+    """Work processes of each of the two workers."""
+    contrast: bool = False
+    """Whether bare Celery chains are also injured by the same plan."""
+    twice: bool = False
+    """Whether every message is delivered twice, from the first to the last."""
+    profile: str = "validation"
+    network: Network = "auto"
+    """How workers are cut off: by network namespaces if possible, or by the relay."""
+
+
 class Progress(NamedTuple):
     what: str
     ended: int
@@ -167,7 +182,7 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Host) -> Iterator[Site]:
+def site(folder: Path, order: Order, host: type[Host] = Host) -> Iterator[Site]:
     """A running site that ends with the block. Its workers are scripted; its files are in `folder`."""
     environment = {
         "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
@@ -176,11 +191,11 @@ def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Ho
         "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
         "FIXLOOP_TASK_EVENTS": "0",
     }
-    kind = partial(host, concurrency=concurrency, environment=environment)
+    kind = partial(host, concurrency=order.concurrency, environment=environment)
     # A socket's path may have 107 bytes, and `folder` may be deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
-        networks(network, HOSTS, Path(sockets)) as by_host,
+        networks(order.network, HOSTS, Path(sockets)) as by_host,
         Site(folder, Path(sockets), kind, by_host).running() as running,
     ):
         yield running
