@@ -36,8 +36,7 @@ class Answer(BaseModel):
 
     @property
     def found_failures(self) -> bool:
-        """Whether a run waits for a fix of failures, not for a person because a check could not run, or a check counts
-        failures."""
+        """Whether a run waits for a fix, not for a person because a check could not run, or a check counts failures."""
         is_waiting = self.exit_code == _WAITS and "waits for a fix" in self.verdict
         return is_waiting or (self.exit_code == 1 and _COUNTED.match(self.verdict) is not None)
 

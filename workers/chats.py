@@ -63,8 +63,7 @@ def examine(*, path: str, title: str | None = None) -> str:
 
 @app.task(name="fixloop.chat.write", form=Draft)  # type: ignore[untyped-decorator]
 def write(**draft: Any) -> str:
-    """Post to a chat on this machine, with the rules of `fixloop chat post`; returns the message's file, or why nothing
-    was posted."""
+    """Post to a chat on this machine, as `fixloop chat post`; returns the message's file, or why nothing was posted."""
     try:
         given = Draft.model_validate(draft)
         event = MessageWritten(

@@ -36,8 +36,7 @@ class Worker(worker.Worker):  # type: ignore[misc]
             reject_message(req.message, error)
 
     def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
-        """Stop at once if no task runs: the pool's own shutdown takes a second, and the supervisor ends the forked
-        processes."""
+        """Stop at once if no task runs: the pool's own shutdown takes a second, and the supervisor ends its forks."""
         if self.blueprint.state == RUN and not in_sighandler and not state.reserved_requests:
             with suppress(Exception):  # a broker that is away is no reason to stay
                 self.consumer.stop()

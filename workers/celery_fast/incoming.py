@@ -149,8 +149,7 @@ class Order(_Form):
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """The message in an item of a Redis list. ValueError if it is malformed; kombu may raise other errors over its
-    content."""
+    """The message in an item of a Redis list. ValueError if it is malformed; kombu may raise other errors."""
     if len(data) > _LONGEST_BYTES:
         raise ValueError(f"it has {len(data)} bytes")
     message: dict[str, Any] = loads(data.decode())
@@ -164,8 +163,7 @@ def opened(data: bytes) -> dict[str, Any]:
 
 def arrived(message: Any, known: Mapping[str, Any]) -> Headers:
     """The headers of a kombu message, if fixloop sends such messages. `known` are this worker's tasks by name; the
-    `form` of each is a model of its named arguments. ValueError if the message is malformed or harmful; kombu may raise
-    other errors over its content."""
+    `form` of each is a model of its arguments. ValueError: it is malformed or harmful; kombu may raise other errors."""
     if len(message.body or b"") > _LONGEST_BYTES:
         raise ValueError(f"its body has {len(message.body)} bytes")
     if message.content_type != _CONTENT[0] or str(message.content_encoding).lower() != _CONTENT[1]:

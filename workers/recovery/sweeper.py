@@ -84,8 +84,7 @@ class Sweeper:
         self._send_out(swept.values())
 
     def swept_by_others(self) -> set[int]:
-        """The shards that another sweeper has swept since the last call: asking for them would cost each worker more
-        than its steps do."""
+        """The shards that another sweeper has swept since the last call: asking for them costs more than all steps."""
         before = self._sweepers
         with suppress(ProtocolError):
             self._sweepers = self._store.sweepers()

@@ -35,8 +35,7 @@ _LAUNCH: Final = str(Path(__file__).parents[1] / "launch.py")
 
 def keep(options: Mapping[str, Any]) -> int:
     """Detach from the starter, write this process's id to stdout, and keep time while something waits. Options:
-    `project` (the folder with `.fixloop`), `charge` and `user` (open files with the locks of the timekeeper and of the
-    user of the embedded Redis)."""
+    `project` (the folder with `.fixloop`), `charge` and `user` (open files: the timekeeper's and a user's locks)."""
     if os.fork() > 0:
         os._exit(0)
     os.write(1, b"%d" % os.getpid())

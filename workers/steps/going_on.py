@@ -74,8 +74,7 @@ def may_go_on(
     ticket: Ticket, *, serves: Collection[str], speaks: bool, steps: int, own_seconds: float
 ) -> GoesOn:
     """Whether a process may do `ticket` at once, given the queues it serves, and the steps and time since it last read
-    from the broker. A step that only sends a message is done on the spot, even if others wait; a further attempt is
-    left to Celery's retry."""
+    from the broker. A step that only sends a message does not wait for others; a further attempt is Celery's retry."""
     is_due = ticket.delay_seconds <= 0 and ticket.attempt == 1
     if not is_due or steps >= MOST_STEPS or own_seconds >= MOST_SECONDS:
         return False

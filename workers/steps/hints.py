@@ -75,8 +75,7 @@ def follow(
 
 
 def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
-    """Send the canvas that begins with `ticket`; with `again`, it is served first. If the broker is away, the sweeper
-    sends it again."""
+    """Send the canvas that begins with `ticket`; `again`: ahead of others. The sweeper repeats what no broker took."""
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)

@@ -134,8 +134,7 @@ def _compiled(name: str) -> str:
 
 
 def _files(pycache: Path | str, below: str = "") -> Iterator[str]:
-    """All files below it, without empty folders; a link to a folder is removed. No link is followed, because that would
-    look like a read by Python."""
+    """All files below it, without empty folders; a link to a folder is removed. Following one looks like a read."""
     found: list[os.DirEntry[str]] = []
     # Another worker may take the folder, or an empty one in it, at the same time.
     with suppress(FileNotFoundError), os.scandir(pycache) as entries:

@@ -19,8 +19,7 @@ def mypy_cache(cache: Path, folder: Path) -> Path:
 
 
 def lend_cache(kept: Path, to: Path, before: float) -> None:
-    """Copy it to a new folder, unless a part is newer than `before`, seconds since the epoch: an inode's date cannot be
-    set back."""
+    """Copy it to a new folder, unless a part is newer than `before` (epoch): an inode's date cannot be set back."""
 
     def is_old() -> bool:
         return all(path.lstat().st_ctime < before for path in (kept, *kept.rglob("*")))

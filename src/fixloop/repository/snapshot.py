@@ -148,8 +148,7 @@ def take_snapshot_of_url(url: str, ref: str | None = None, *, issue: int, cache:
 
 
 def commit_of_source(snapshot: Snapshot, rev: str, mirror: Mirror) -> str:
-    """A branch, tag or commit of the submitted repository, brought into its mirror. UsageError: there is none with that
-    name; also raises Unseen."""
+    """A branch, tag or commit of the submitted repository, now in its mirror. UsageError: there is none; Unseen."""
     if snapshot.is_url:
         return _fetched(mirror, snapshot.source, rev)
     git = Git(Path(snapshot.source))

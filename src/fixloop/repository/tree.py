@@ -325,8 +325,7 @@ def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
 
 
 def texts(git: Git, names: Iterable[str], most_bytes: int) -> dict[str, str]:
-    """The text of each blob id or `commit:path`, except missing, binary and larger files; takes two git commands,
-    however many there are."""
+    """The text of each blob id or `commit:path`, except missing, binary and larger files, by two git commands."""
     asked = [name for name in dict.fromkeys(names) if "\n" not in name]
     lines = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
     told = git.output("cat-file", "--batch-check=%(objecttype) %(objectsize)", stdin=lines)

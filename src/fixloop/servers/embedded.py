@@ -49,7 +49,15 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
             )
         socket = _reach(place)
         done = threading.Event()
-        watch = threading.Thread(target=_watch, args=(place, done), name="embedded-redis", daemon=True)
+
+        def start_again() -> None:
+            while not done.wait(WATCH_SECONDS):
+                with suppress(FixloopError, OSError):
+                    if not _is_kept(place) and not done.is_set():
+                        _reach(place)
+
+        # A keeper that is killed while it is in use.
+        watch = threading.Thread(target=start_again, name="embedded-redis", daemon=True)
         watch.start()
         try:
             password = password_in(place.data)
@@ -165,14 +173,6 @@ def _answer(pipe: IO[bytes]) -> str:
         if not piece or (last and said.endswith(b"\n")):
             return last
     return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
-
-
-def _watch(place: Place, done: threading.Event) -> None:
-    """While in use, start a new keeper if the current one is killed."""
-    while not done.wait(WATCH_SECONDS):
-        with suppress(FixloopError, OSError):
-            if not _is_kept(place) and not done.is_set():
-                _reach(place)
 
 
 def _keeper_hint(place: Place) -> str:

@@ -255,17 +255,17 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
             users.close()
 
 
-def _tell(text: str) -> None:
-    _log(text)
-    with suppress(OSError):  # the one who started us may be dead
-        os.write(1, f"{text}\n".encode())
-    if text != "loading":
-        os.dup2(2, 1)
-
-
 def main() -> None:
     """Detach from the starter's process tree, then keep the server."""
     os.umask(0o077)
     if os.fork() > 0:
         os._exit(0)
-    keep(Assignment(**json.loads(sys.argv[1])), _tell)
+
+    def say(text: str) -> None:
+        _log(text)
+        with suppress(OSError):  # the one who started us may be dead
+            os.write(1, f"{text}\n".encode())
+        if text != "loading":
+            os.dup2(2, 1)
+
+    keep(Assignment(**json.loads(sys.argv[1])), say)

@@ -101,8 +101,7 @@ def undisturbed(started: Event, answers: Sequence[Answer] = ()) -> Story:
 
 
 def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
-    """The workflow that begins with `started`, with its answers from outside, played to its end. UsageError: an answer
-    was never asked for."""
+    """Play the workflow that begins with `started` to its end. UsageError: one of `answers` was never asked for."""
     run = _Run()
     run.apply(started)
     waiting = list(answers)
