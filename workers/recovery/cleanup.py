@@ -85,9 +85,8 @@ def archive_round(store: Store, settings: Settings) -> None:
         return
     archive = Archive(settings.archive_dir)
     now = store.now(0).at
-    before_of = {
-        project: now - timedelta(days=days) for project, days in settings.archive_after_days_of.items()
-    }
+    days_of = settings.archive_after_days_of
+    before_of = {project: now - timedelta(days=days) for project, days in days_of.items()}
     before = _cutoff(store, settings)
     for each in archive_ended(
         store, archive, before=before, before_of=before_of, owner=identity(), most=MOST_PER_ROUND

@@ -79,10 +79,9 @@ def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
+    following = [dict(entry) for entry in reversed(rest)]
     with suppress(OperationalError):
-        first.apply_async(
-            chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
-        )
+        first.apply_async(chain=following, countdown=ticket.delay_seconds or None)
 
 
 def hint_again(store: Store, ticket: Ticket) -> None:

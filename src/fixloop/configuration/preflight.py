@@ -59,12 +59,11 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
         )
     interpreter = asked.interpreter.path if asked and (uses_python or has_python(directory)) else ""
     checks = []
-    for specialist, check in (
-        (entry.name, check) for entry in configuration.specialists for check in entry.checks
-    ):
-        needs = "what [workspace] setup makes" if later else _needs(check, asked)
-        command, why = shlex.join(check.command), check.why or WRITTEN
-        checks.append(Planned(specialist, check.name, command, why, needs))
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            needs = "what [workspace] setup makes" if later else _needs(check, asked)
+            command, why = shlex.join(check.command), check.why or WRITTEN
+            checks.append(Planned(entry.name, check.name, command, why, needs))
     place = str(directory.absolute())
     return Preflight(place, interpreter, tuple(checks), configuration.unverified, tuple(hints))
 

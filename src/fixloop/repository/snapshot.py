@@ -261,9 +261,7 @@ def issues_handed_in(top: Path) -> list[int]:
         names = Git(top).found("for-each-ref", "--format=%(refname)", "refs/fixloop/*/base")
     except (FixloopError, OSError):
         return []
-    return sorted(
-        int(number) for number in re.findall(r"^refs/fixloop/(\d{1,15})/base$", names, re.MULTILINE)
-    )
+    return sorted(map(int, re.findall(r"^refs/fixloop/(\d{1,15})/base$", names, re.MULTILINE)))
 
 
 def is_url(text: str) -> bool:

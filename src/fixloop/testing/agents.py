@@ -377,9 +377,8 @@ def main(words: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="fixloop-agents-") as folder:
             for verdict in opened(name, Path(folder)):
                 failed += verdict.result == "failed"
-                print(
-                    f"{name:<8} {verdict.result:<8} {verdict.scenario}  {verdict.detail}".rstrip(), flush=True
-                )
+                line = f"{name:<8} {verdict.result:<8} {verdict.scenario}  {verdict.detail}"
+                print(line.rstrip(), flush=True)
     return int(failed > 0)
 
 

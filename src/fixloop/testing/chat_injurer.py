@@ -236,9 +236,7 @@ class ChatInjurer:
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
             return not runner.has_ended()
         alone = len(self._runners_of(runner.chat.directory)) == 1
-        whole = not any(
-            applied.ended == float("inf") and runner.pid in applied.pids for applied in self.injuries
-        )
+        whole = not any(one.ended == float("inf") and runner.pid in one.pids for one in self.injuries)
         return alone and whole and not runner.has_ended()
 
     def _rival(self, applied: AppliedInjury, runner: Runner) -> None:

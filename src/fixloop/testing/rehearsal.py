@@ -115,9 +115,8 @@ def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
         else:
             if waiting:
                 raise UsageError(f"nobody ever asked for an answer to {waiting[0].to}")
-            return Rehearsal(
-                told(run.messages, run.changes, run.state), tuple(run.carried_out), tuple(run.fixes)
-            )
+            story = told(run.messages, run.changes, run.state)
+            return Rehearsal(story, tuple(run.carried_out), tuple(run.fixes))
 
 
 class _Run:
