@@ -101,22 +101,17 @@ def test_an_older_server_than_the_one_that_wrote_the_data_is_refused(tmp_path: P
     assert (data / "written-by").read_text() == "redis 99.1.0\n"
 
 
-def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_nothing_names_its_writer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_empty", [False, True], ids=["nothing", "what a loss of power left empty"])
+def test_data_of_a_multi_part_log_is_taken_for_redis_7_where_its_writer_is_not_named(
+    is_empty: bool, tmp_path: Path
+) -> None:
+    if is_empty:
+        (tmp_path / "written-by").touch()
     assert read_written_by(tmp_path) is None
 
     (tmp_path / "appendonlydir").mkdir()
 
     assert read_written_by(tmp_path) == ("redis", (7, 0, 0))
-
-
-def test_a_writer_whose_name_a_loss_of_power_took_is_recognised_by_the_form_of_the_data(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "written-by").touch()
-    assert read_written_by(tmp_path) is None
-
-    (tmp_path / "appendonlydir").mkdir()
-    assert read_written_by(tmp_path) == ServerVersion("redis", (7, 0, 0))
 
 
 def test_an_unreadable_version_is_refused_with_its_text(tmp_path: Path) -> None:

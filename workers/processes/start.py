@@ -48,12 +48,6 @@ def heeded() -> Stop:
     return asked
 
 
-def unheeded() -> None:
-    """Restore Python's default handlers of the stop signals."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 class Given(NamedTuple):
     """What a supervisor gives a process."""
 
@@ -125,7 +119,9 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 def _run_child(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
     """Turn this fork into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
-        unheeded()
+        # Python's default handlers of the stop signals.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stderr, 2)
         # Above all the write end of this process's own lifeline, and the descriptors of its siblings.

@@ -4,7 +4,7 @@ Opens no file. Names that Python cannot import are left out: a tool could take t
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -33,15 +33,6 @@ def unittest_files(directory: Path) -> Iterator[Path]:
         sure = (*TEST_FILES, "test.py", "tests.py", *(("test*.py",) if is_inside else ()))
         if any(fnmatch(path.name, pattern) for pattern in sure):
             yield path
-
-
-def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:
-    """The first of `tests/{kind}` and `test/{kind}` that holds test files; empty if neither does."""
-    for parent in ("tests", "test"):
-        for path in files_below(directory / parent / kind):
-            if any(fnmatch(path.name, pattern) for pattern in patterns or TEST_FILES):
-                return f"{parent}/{kind}"
-    return ""
 
 
 def sources_of(directory: Path) -> tuple[str, ...]:

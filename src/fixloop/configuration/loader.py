@@ -45,7 +45,7 @@ def load_configuration(
     there is nothing to check (A2, K28, K38).
     """
     document = document or read_document(directory)
-    written = settings_in(document)
+    written = _section(FileSettings, document.table, document.place)
     if installed is not None and written.workspace.home:
         installed = replace(installed, ask=partial(importable_modules, user_site=True))
     # Setup has not installed anything yet.
@@ -152,12 +152,8 @@ def _nothing_to_check(
 S = TypeVar("S", bound=settings.Section)
 
 
-def settings_in(document: Document) -> settings.FileSettings:
-    """The typed settings of `document`; refuses an unknown key (with the nearest known one), a wrong type or value."""
-    return _section(settings.FileSettings, document.table, document.place)
-
-
 def _section(section: type[S], value: Any, place: Place) -> S:
+    """The typed settings of a section; refuses an unknown key (with the nearest known one), a wrong type or value."""
     keys = settings.keys_of(section)
     for name in _table(value, place):
         if name in keys:

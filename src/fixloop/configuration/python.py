@@ -119,7 +119,8 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
 
 def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     """`tests/unit` and `tests/integration` are separate phases."""
-    folder = layout.first_with_tests(project.directory, kind, project.pytest.patterns)
+    folders = (f"tests/{kind}", f"test/{kind}")
+    folder = next((each for each in folders if _holds_tests(project, [each])), "")
     if not folder:
         return
     specialist = f"{kind}-test"

@@ -180,10 +180,6 @@ class Server:
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def is_reachable(self) -> bool:
-        """Whether the process runs and its socket still exists (it may have been removed by a cleanup)."""
-        return self.is_alive() and os.path.exists(self.assignment.socket)
-
     def stop(self) -> None:
         """Stop it: asked first, killed after a while. Every answered write is already on the disk."""
         if self.process is None:
@@ -212,7 +208,8 @@ def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
         # A new user finds the lock free while there are no others.
         users.close()
         time.sleep(POLL_SECONDS)
-        if server.is_reachable() or not has_data():
+        # A cleanup may have removed its socket.
+        if (server.is_alive() and os.path.exists(server.assignment.socket)) or not has_data():
             continue
         lived_seconds = time.monotonic() - server.started
         backoff_seconds = 0.0 if lived_seconds > SHORTEST_LIFE_SECONDS else backoff_seconds * 2 + POLL_SECONDS
