@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,14 +114,9 @@ def made(url: str, count: int, waiting: int) -> None:
 @contextmanager
 def tokens(url: str) -> Iterator[list[str]]:
     """One token for each connection: each token has a limit of requests per minute."""
-    connection = Connection(url)
-    try:
-        yield [
-            Tokens(connection).create("bench", scopes_of("viewer", ""), (), days=1)
-            for _ in range(CONNECTIONS)
-        ]
-    finally:
-        connection.close()
+    with closing(Connection(url)) as connection:
+        known, scopes = Tokens(connection), scopes_of("viewer", "")
+        yield [known.create("bench", scopes, (), days=1) for _ in range(CONNECTIONS)]
 
 
 @contextmanager

@@ -19,9 +19,10 @@ from typing import IO, Final
 from urllib.parse import quote
 
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.files.atomic import write_whole
 from fixloop.files.locks import Lock
 from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, password_in, ping
-from fixloop.servers.redis_binary import server_for, write_written_by
+from fixloop.servers.redis_binary import WRITTEN_BY, server_for
 from fixloop.servers.redis_place import Place
 
 # A keeper that stops gives its server 5 s to end before it kills it.
@@ -123,7 +124,7 @@ def _start(place: Place) -> None:
     server, version = server_for(place.data)
     socket = place.socket()
     try:
-        write_written_by(place.data, version)
+        write_whole(place.data / WRITTEN_BY, f"{version}\n".encode(), synced=True)
         said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
     except OSError as error:
         told = f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"

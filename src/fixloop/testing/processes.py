@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -64,12 +64,9 @@ class RedisServer:
         """Its reply to one command; None if it is down or frozen, which is known within a second."""
         once = Retry(NoBackoff(), 0)
         client: Any = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0, retry=once)
-        try:
+        with suppress(redis.RedisError), closing(client):
             return client.execute_command(*words)
-        except redis.RedisError:
-            return None
-        finally:
-            client.close()
+        return None
 
     def wait(self) -> None:
         """Wait until it serves; InfrastructureError after 10 s."""

@@ -21,7 +21,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -115,6 +114,6 @@ class Agent(NamedTuple):
 
 
 _TOLD: Final = tomllib.loads(Path(__file__).with_name("scripted_agents.toml").read_text(encoding="utf-8"))
-AGENTS: Final[Mapping[str, Agent]] = MappingProxyType({name: Agent(**told) for name, told in _TOLD.items()})
+AGENTS: Final[Mapping[str, Agent]] = {name: Agent(**told) for name, told in _TOLD.items()}
 """By name: good and bad behaviour of a main agent or a specialist. Give one to a workflow as its feature's name, with
 `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment, and see the result."""
