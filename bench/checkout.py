@@ -127,11 +127,9 @@ def restore(checkout: Path) -> None:
 def developer_environment(checkout: Path | None = None) -> dict[str, str]:
     """A shell's variables: fixloop's own environment is not on PATH; the project's is, if `checkout` is given."""
     ours = str(Path(sys.executable).parent)
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "VIRTUAL_ENV" and not name.startswith(("PYTHON", "FIXLOOP_"))
-    }
+    foreign = ("PYTHON", "FIXLOOP_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    kept.pop("VIRTUAL_ENV", None)
     path = [part for part in kept["PATH"].split(os.pathsep) if part != ours]
     if checkout is not None:
         path.insert(0, str(checkout / ".venv" / "bin"))

@@ -65,21 +65,20 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
         turns["list"].append(
             await asked(port, "/v1/workflows?state=waits", headers, options.rate, options.seconds)
         )
-    p99 = {
-        name: statistics.median(stage.percentile(each, 0.99) for each in found) * 1000
-        for name, found in turns.items()
-    }
-    for name, found in turns.items():
-        middle = statistics.median(stage.percentile(each, 0.5) for each in found) * 1000
+
+    def milliseconds(name: str, share: float) -> float:
+        return statistics.median(stage.percentile(each, share) for each in turns[name]) * 1000
+
+    p99 = {name: milliseconds(name, 0.99) for name in turns}
+    for name in turns:
+        middle = milliseconds(name, 0.5)
         ratio = f"{p99[name] / p99['empty']:.1f} of empty's"
         print(f"{name:<6} {options.rate} a second: p50 {middle:.1f} ms, p99 {p99[name]:.1f} ms, {ratio}")
     before = memory_mb(process)
     async with asyncio.TaskGroup() as tasks:
         ready = asyncio.Semaphore(0)
-        listeners = [
-            tasks.create_task(listening(port, known, ready))
-            for known in islice(cycle(headers), options.streams)
-        ]
+        streams = islice(cycle(headers), options.streams)
+        listeners = [tasks.create_task(listening(port, known, ready)) for known in streams]
         for _ in listeners:
             await ready.acquire()
         began, used = time.perf_counter(), cpu_seconds([process])

@@ -109,11 +109,8 @@ def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]
             continue
         if mirror.path.name != folder.name:
             continue
-        over = [
-            name
-            for name, user in mirror.users().items()
-            if user.noted_at < before.timestamp() and (name.startswith(NOTE) or is_over(store, name, before))
-        ]
+        old = (name for name, user in mirror.users().items() if user.noted_at < before.timestamp())
+        over = [name for name in old if name.startswith(NOTE) or is_over(store, name, before)]
         if over:
             count = len(mirror.forget(over))
             yield f"{count} commits that nobody needs any more are forgotten in {mirror.path.name}"

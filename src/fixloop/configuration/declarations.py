@@ -48,15 +48,12 @@ class Declarations(NamedTuple):
     def place(self, signs: Signs) -> str:
         """Where the project configures the tool or depends on it, as `pyproject.toml: [tool.ruff]`; else empty."""
         sections = (place.split(":", 1) for place in signs.sections)
+        named = (name for name in signs.dependencies if name in self.dependencies)
         found = chain(
             (f"pyproject.toml: [tool.{table}]" for table in signs.tables if table in self.tools),
             (name for name in signs.files if (self.directory / name).is_file()),
             (f"{file}: [{name}]" for file, name in sections if self.section(file, name) is not None),
-            (
-                f"{self.dependencies[name]}: {name}"
-                for name in signs.dependencies
-                if name in self.dependencies
-            ),
+            (f"{self.dependencies[name]}: {name}" for name in named),
         )
         return next(found, "")
 

@@ -39,13 +39,8 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     """The project's own code: `src`, else its top packages and modules, else its top folders with code."""
     if has_python(directory / "src"):
         return ("src",)
-    modules = [
-        entry.name
-        for entry in sorted(directory.glob("*.py"))
-        if entry.is_file()
-        and entry.stem.isidentifier()
-        and not any(fnmatch(entry.name, pattern) for pattern in NOT_MODULES)
-    ]
+    files = (each for each in sorted(directory.glob("*.py")) if each.is_file() and each.stem.isidentifier())
+    modules = [each.name for each in files if not any(fnmatch(each.name, name) for name in NOT_MODULES)]
     return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
 
 
@@ -61,14 +56,9 @@ def projects_below(directory: Path) -> tuple[str, ...]:
 
 
 def _folders(directory: Path, holding: str) -> tuple[str, ...]:
-    return tuple(
-        entry.name
-        for entry in sorted(directory.iterdir())
-        if entry.is_dir()
-        and entry.name.isidentifier()
-        and entry.name not in NOT_SOURCES | PRUNED
-        and next(entry.glob(holding), None) is not None
-    )
+    named = (each for each in sorted(directory.iterdir()) if each.is_dir() and each.name.isidentifier())
+    own = (each for each in named if each.name not in NOT_SOURCES | PRUNED)
+    return tuple(each.name for each in own if any(each.glob(holding)))
 
 
 def files_below(directory: Path) -> Iterator[Path]:

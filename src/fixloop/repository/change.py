@@ -77,10 +77,8 @@ def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD)
             name for lock, names in lists["locks"].items() if matches(path, (lock,)) for name in names
         }
         above = path.rpartition("/")[0]
-        goes_along = any(
-            posixpath.basename(each) in manifests and each.startswith(above and f"{above}/")
-            for each in judged
-        )
+        below = (each for each in judged if each.startswith(above and f"{above}/"))
+        goes_along = any(posixpath.basename(each) in manifests for each in below)
         if goes_along and trust.said_of(path) is None:
             del found[os.fsencode(path)]
     return found

@@ -111,13 +111,10 @@ class _Site:
             if self._look():
                 moved = time.monotonic()
             played = {runner.chat for each in self.hosts.values() for runner in each.running()}
-            waiting = [
-                chat
-                for chat in waiting
-                if chat in played
-                or not (chat.directory / "DECISION.md").exists()
-                or not read_chat(chat.directory).is_closed
-            ]
+            left = (chat.directory for chat in waiting if chat not in played)
+            decided = (each for each in left if (each / "DECISION.md").exists())
+            closed = [each for each in decided if read_chat(each).is_closed]
+            waiting = [chat for chat in waiting if chat.directory not in closed]
             ended, seconds = len(chats) - len(waiting), time.monotonic() - began
             tell(Progress(what, ended, len(chats), len(self.injurer.injuries), seconds))
         return time.monotonic() - began

@@ -191,12 +191,9 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     differing = [
         name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
     ]
-    events = [entry.body["event"] for entry in entries]
-    fixes = [
-        (event["specialist"], event["completion"]["iteration"])
-        for event in events
-        if event["kind"] == "fix-completed"
-    ]
+    events = (entry.body["event"] for entry in entries)
+    completed = (event for event in events if event["kind"] == "fix-completed")
+    fixes = [(event["specialist"], event["completion"]["iteration"]) for event in completed]
     surplus = tuple(
         f"fix of {name} run {number} made {count} times"
         for (name, number), count in Counter(fixes).items()
@@ -229,11 +226,9 @@ def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjur
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
-    later = [
-        [at - applied.began for at in began[applied.ticket] if at > applied.began]
-        for applied in injuries
-        if applied.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER) and applied.boundary in _IN_STEP
-    ]
+    kills = (one for one in injuries if one.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER))
+    amid = (one for one in kills if one.boundary in _IN_STEP)
+    later = ([at - one.began for at in began[one.ticket] if at > one.began] for one in amid)
     return sorted(min(seconds) for seconds in later if seconds)
 
 
