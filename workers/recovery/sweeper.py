@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -65,17 +66,12 @@ class Sweeper:
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
         swept, is_new, others = {}, time.monotonic() < self._until, self.swept_by_others()
+        sweep_shard = partial(self._store.sweep, owner=self._owner, horizon_seconds=HORIZON_SECONDS)
         for shard in range(SHARDS):
             if shard in others:
                 continue
             try:
-                swept[shard] = self._store.sweep(
-                    shard,
-                    owner=self._owner,
-                    horizon_seconds=HORIZON_SECONDS,
-                    most_due=most,
-                    empty_lanes=empty,
-                )
+                swept[shard] = sweep_shard(shard, most_due=most, empty_lanes=empty)
             except ProtocolError as error:
                 # The shard's shared keys are damaged; the clocks of the other shards go on.
                 say_once(log, f"shard {shard} is not swept: {error}")

@@ -188,17 +188,14 @@ class Site:
 
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""
-        hidden, source, subdirectory = (
-            redaction_of(self.configuration),
-            self.source,
-            self.snapshot.subdirectory,
-        )
+        hidden, subdirectory = redaction_of(self.configuration), self.snapshot.subdirectory
         try:
             required(self._sandbox)
             made = self._set_up(workspace, hidden.text)
         except FixloopError as error:
             nothing = Interpreter("", "", "none")
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
+        source = self.source
         places = [place for place in (made, source) if place]
         donors = lend_node_modules(workspace.path, workspace.directory, places)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)

@@ -155,11 +155,8 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
     programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
     sources = call.arguments() if call.tool in BUILDERS else ()
     built = [word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts"))]
-    command = (
-        *(_program(word) if word in programs else word for word in call.wrapper),
-        _program(call.tool),
-        *words,
-    )
+    wrapper = (_program(word) if word in programs else word for word in call.wrapper)
+    command = (*wrapper, _program(call.tool), *words)
     if call.variables:
         command = ("env", *call.variables, *command)
     if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in command)):

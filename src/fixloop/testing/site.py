@@ -110,13 +110,11 @@ class Site:
                 self.in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
-            every = self.hosts.values()
-            run = comes(
-                lambda: all(host.wanted <= set(host.roles().values()) for host in every),
-                START_SECONDS,
-                POLL_SECONDS,
-            )
-            if not run:
+
+            def all_run() -> bool:
+                return all(host.wanted <= set(host.roles().values()) for host in self.hosts.values())
+
+            if not comes(all_run, START_SECONDS, POLL_SECONDS):
                 raise InfrastructureError(
                     f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
                 )
