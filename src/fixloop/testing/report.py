@@ -1,7 +1,7 @@
 """The result of a chaos run: workflows and repeated executions, compared and explained."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -240,6 +240,19 @@ def unexplained(
 ) -> list[Execution]:
     """The executions of a ticket after its first that no injury of the previous worker explains."""
     living = {(one.ticket, one.pid) for one in takeovers if one.alive}
+
+    def explains(applied: AppliedInjury, before: Execution, until: float) -> bool:
+        if applied.began > until:
+            return False
+        if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
+            return applied.ticket == before.ticket and applied.began >= before.at
+        if before.pid in applied.pids:
+            return applied.ended + BEGINNING_SECONDS >= before.at
+        # A process that survives a loss of Redis shorter than its lease keeps its ticket.
+        lived = (before.ticket, before.pid) in living
+        cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
+        return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)
+
     by_ticket: dict[str, list[Execution]] = defaultdict(list)
     for execution in executions:
         by_ticket[execution.ticket].append(execution)
@@ -248,24 +261,5 @@ def unexplained(
         for runs in by_ticket.values()
         # By fence: a process stopped between claim and start begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
-        if not any(_hit(applied, before, again.at, host_of, living) for applied in injuries)
+        if not any(explains(applied, before, again.at) for applied in injuries)
     ]
-
-
-def _hit(
-    applied: AppliedInjury,
-    before: Execution,
-    until: float,
-    host_of: Mapping[int, str],
-    living: Container[tuple[str, int]],
-) -> bool:
-    if applied.began > until:
-        return False
-    if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
-        return applied.ticket == before.ticket and applied.began >= before.at
-    if before.pid in applied.pids:
-        return applied.ended + BEGINNING_SECONDS >= before.at
-    # A process that survives a loss of Redis shorter than its lease keeps its ticket.
-    lived = (before.ticket, before.pid) in living
-    cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
-    return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)
