@@ -94,13 +94,8 @@ Running = Forked | subprocess.Popen[bytes]
 
 def spawned(given: Given, stderr: int) -> Running:
     """Start a separate program; OSError if memory or processes are exhausted."""
-    return subprocess.Popen(
-        [sys.executable, *given.words],
-        env=os.environ | dict(given.variables),
-        pass_fds=given.kept,
-        stdin=subprocess.DEVNULL,
-        stderr=stderr,
-    )
+    words, env = [sys.executable, *given.words], os.environ | dict(given.variables)
+    return subprocess.Popen(words, env=env, pass_fds=given.kept, stdin=subprocess.DEVNULL, stderr=stderr)
 
 
 def forked(given: Given, stderr: int, main: Main) -> Running:

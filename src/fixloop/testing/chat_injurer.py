@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Final, NamedTuple
 
 from fixloop.chat.journal import JOURNAL
@@ -83,14 +84,9 @@ class RunnerHost:
         agent = shlex.join([sys.executable, chat_agent.__file__])
         words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
         with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", _TELLING, "sh", sys.executable, "-m", "fixloop.cli", *words],
-                cwd=chat.work,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            command = ["/bin/sh", "-c", _TELLING, "sh", sys.executable, "-m", "fixloop.cli", *words]
+            env = self._environment
+            process = subprocess.Popen(command, cwd=chat.work, env=env, stdin=DEVNULL, stdout=log, stderr=log)
         runner = Runner(chat, self.name, process)
         self._running.append(runner)
         return runner

@@ -50,12 +50,8 @@ class RedisServer:
         log_file = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
         command = [str(server_binary()[0]), *place, *durable, *bounded, *log_file]
         with (self._folder / "redis.log").open("ab") as log:
-            self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "redis", *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+            words = ["/bin/sh", "-c", _GUARDED, "redis", *command]
+            self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         if self._guard.stdout is None:
             raise InfrastructureError("redis-server has no output to read its process id from")
         self.pid = int(self._guard.stdout.readline())
@@ -120,12 +116,9 @@ class Host:
         self._process = self._running.enter_context(self._launched())
 
     def _launched(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        urls, options = RedisUrls(self.access.url, self.access.url), {"concurrency": self._concurrency}
         return supervisor(
-            RedisUrls(broker=self.access.url, state=self.access.url),
-            {"concurrency": self._concurrency},
-            log=self._log,
-            environment=self._environment,
-            entering=self.access.entering,
+            urls, options, log=self._log, environment=self._environment, entering=self.access.entering
         )
 
     def tend(self) -> None:
