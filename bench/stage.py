@@ -73,9 +73,8 @@ def _answers(client: Redis) -> bool:
 
 @contextmanager
 def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command, env=os.environ | dict(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr
-    )
+    env = os.environ | dict(environment)
+    process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     try:
         yield process
     finally:

@@ -79,9 +79,8 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
     declared = project.declared
     files = (*MYPY_SIGNS.files, "setup.cfg")
     tables = [declared.table("mypy"), *(dict(declared.section(file, "mypy") or {}) for file in files)]
-    names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(
-        table.get(key) for table in tables for key in ("files", "packages", "modules")
-    )
+    named = (table.get(key) for table in tables for key in ("files", "packages", "modules"))
+    names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(named)
     paths = scope.paths or (() if names_targets else layout.sources_of(project.directory))
     if not paths and not names_targets:
         return

@@ -184,9 +184,8 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     if isinstance(found, Verdict):
         return found
     entries = store.history(workflow)
-    changes = [
-        Transition.model_validate(change) for entry in entries for change in entry.body.get("transitions", ())
-    ]
+    made = (change for entry in entries for change in entry.body.get("transitions", ()))
+    changes = [*map(Transition.model_validate, made)]
     story = told([line.message for line in said(entries)], changes, load_state(found.snapshot))
     differing = [
         name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
