@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -93,8 +95,8 @@ class _File(BaseModel):
     project: tuple[Project, ...]
 
 
-def public_projects(file: Path = PROJECTS_FILE) -> tuple[Project, ...]:
-    return _File.model_validate(tomllib.loads(file.read_text())).project
+def public_projects() -> tuple[Project, ...]:
+    return _File.model_validate(tomllib.loads(PROJECTS_FILE.read_text())).project
 
 
 def prepared(project: Project, folder: Path) -> Path:
@@ -125,15 +127,24 @@ def restore(checkout: Path) -> None:
 def developer_environment(checkout: Path | None = None) -> dict[str, str]:
     """A shell's variables: fixloop's own environment is not on PATH; the project's is, if `checkout` is given."""
     ours = str(Path(sys.executable).parent)
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "VIRTUAL_ENV" and not name.startswith(("PYTHON", "FIXLOOP_"))
-    }
+    foreign = ("PYTHON", "FIXLOOP_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    kept.pop("VIRTUAL_ENV", None)
     path = [part for part in kept["PATH"].split(os.pathsep) if part != ours]
     if checkout is not None:
         path.insert(0, str(checkout / ".venv" / "bin"))
     return kept | {"PATH": os.pathsep.join(path)}
+
+
+def timed(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float
+) -> tuple[float, subprocess.CompletedProcess[bytes]]:
+    """Run a command for at most `limit` seconds; the seconds it took, and its end, with all output as stdout."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, timeout=limit
+    )
+    return time.perf_counter() - started, done
 
 
 def install(checkout: Path, *packages: str) -> None:
@@ -213,6 +224,4 @@ def _install(project: Project, checkout: Path) -> None:
 
 
 def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    subprocess.run(
-        command, cwd=folder, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdin=DEVNULL, stdout=DEVNULL)

@@ -11,12 +11,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.checkout import developer_environment, install
+from bench.checkout import developer_environment, install, timed
 
 FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
 COMMANDS: Final = {
@@ -36,7 +35,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    startup = median(options.turns, lambda: seconds([sys.executable, "-c", "pass"], Path(), {}))
+    python = [sys.executable, "-c", "pass"]
+    startup = statistics.median(seconds(python, Path(), {}) for _ in range(options.turns))
     print(f"python -c pass: {startup * 1000:.0f} ms")
     with tempfile.TemporaryDirectory(prefix="loop-") as folder:
         on_small_project(Path(folder), options.turns)
@@ -61,17 +61,14 @@ def on_small_project(folder: Path, turns: int) -> None:
             [str(FIXLOOP), "run", ".", "--issue", str(next(numbers))], where, {**variables, **more}
         )
 
-    def mended() -> float:
+    def mended(red: Callable[[], float]) -> float:
         calc.write_text(CALC.format("-"))
-        took = called("run", ".", "--issue", str(next(numbers)), "--fixer", "sed -i s/-.b/+\\ b/ calc.py")
+        took = red()
         calc.write_text(CALC.format("+"))
         return took
 
-    def own_mended() -> float:
-        calc.write_text(CALC.format("-"))
-        took = seconds(["sh", "-c", raw[0]], project, variables)
-        calc.write_text(CALC.format("+"))
-        return took + own()
+    def fixed() -> float:
+        return called("run", ".", "--issue", str(next(numbers)), "--fixer", "sed -i s/-.b/+\\ b/ calc.py")
 
     ways: Mapping[str, Callable[[], float]] = {
         "own commands": own,
@@ -79,8 +76,10 @@ def on_small_project(folder: Path, turns: int) -> None:
         "check, same tree": lambda: called("check"),
         "run": lambda: run(project),
         "run, taken over from check": lambda: run(project, {}),
-        "own commands, red and mended": own_mended,
-        "run, red and mended": mended,
+        "own commands, red and mended": lambda: (
+            mended(lambda: seconds(["sh", "-c", raw[0]], project, variables)) + own()
+        ),
+        "run, red and mended": lambda: mended(fixed),
     }
     found = by_turns(ways, turns)
     mending = {name: took for name, took in found.items() if name.endswith("mended")}
@@ -121,21 +120,7 @@ def made(folder: Path, commands: Mapping[str, str]) -> Path:
 
 
 def seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(
-        command,
-        cwd=folder,
-        env={**developer_environment(folder), **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-    return time.perf_counter() - started
-
-
-def median(turns: int, measure: Callable[[], float]) -> float:
-    return statistics.median(measure() for _ in range(turns))
+    return timed(command, folder, {**developer_environment(folder), **variables}, 300)[0]
 
 
 def by_turns(ways: Mapping[str, Callable[[], float]], turns: int) -> dict[str, float]:

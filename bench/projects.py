@@ -80,7 +80,9 @@ def main() -> None:
         parser.error("--runs: at least 1")
     options.folder = (options.folder or load_settings().cache_dir.parent / "fixloop-projects").resolve()
     if options.page:
-        PAGE.write_text(page(_stored_trials(options.folder)))
+        files = [(each, options.folder / each.name / "trial.json") for each in public_projects()]
+        trials = (Trial.model_validate_json(file.read_text()) if file.exists() else None for _, file in files)
+        PAGE.write_text(page([(each, trial) for (each, _), trial in zip(files, trials, strict=True)]))
         return
     chosen = [each for each in public_projects() if not options.name or each.name in options.name]
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
@@ -109,14 +111,6 @@ def _is_true(project: Project, options: argparse.Namespace, stamp: tuple[str, st
     (folder / "trial.json").write_text(trial.model_dump_json(indent=1))
     print(row(project, trial), flush=True)
     return trial.true
-
-
-def _stored_trials(folder: Path) -> list[tuple[Project, Trial | None]]:
-    files = [(each, folder / each.name / "trial.json") for each in public_projects()]
-    return [
-        (project, Trial.model_validate_json(file.read_text()) if file.exists() else None)
-        for project, file in files
-    ]
 
 
 def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,12 +21,12 @@ from typing import Final
 from bench import stage
 from bench.pieces import cpu_seconds
 from fixloop.engine.engine import Engine
-from fixloop.protocol.events import RunFinished, WorkflowStarted
+from fixloop.protocol.events import RunFinished
 from fixloop.serve.access import scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.connection import Connection
-from fixloop.store.keys import workflow_id
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 
 P99_MS: Final = 100.0
 STREAMS_MB: Final = 300.0
@@ -66,21 +66,20 @@ async def measured(options: argparse.Namespace, known: list[str], port: int, emp
         turns["list"].append(
             await asked(port, "/v1/workflows?state=waits", headers, options.rate, options.seconds)
         )
-    p99 = {
-        name: statistics.median(stage.percentile(each, 0.99) for each in found) * 1000
-        for name, found in turns.items()
-    }
-    for name, found in turns.items():
-        middle = statistics.median(stage.percentile(each, 0.5) for each in found) * 1000
+
+    def milliseconds(name: str, share: float) -> float:
+        return statistics.median(stage.percentile(each, share) for each in turns[name]) * 1000
+
+    p99 = {name: milliseconds(name, 0.99) for name in turns}
+    for name in turns:
+        middle = milliseconds(name, 0.5)
         ratio = f"{p99[name] / p99['empty']:.1f} of empty's"
         print(f"{name:<6} {options.rate} a second: p50 {middle:.1f} ms, p99 {p99[name]:.1f} ms, {ratio}")
     before = memory_mb(process)
     async with asyncio.TaskGroup() as tasks:
         ready = asyncio.Semaphore(0)
-        listeners = [
-            tasks.create_task(listening(port, known, ready))
-            for known in islice(cycle(headers), options.streams)
-        ]
+        streams = islice(cycle(headers), options.streams)
+        listeners = [tasks.create_task(listening(port, known, ready)) for known in streams]
         for _ in listeners:
             await ready.acquire()
         began, used = time.perf_counter(), cpu_seconds([process])
@@ -102,42 +101,22 @@ def made(url: str, count: int, waiting: int) -> None:
     store = RedisStore(url)
     engine = Engine(store)
     for issue in range(1, count + 1):
-        workflow = workflow_id("0a1b2c3d", issue, 1)
-        name = f"feature {issue}"
-        facts = {
-            "workflow": workflow,
-            "project": "bench",
-            "issue": issue,
-            "name": name,
-            "tip": "c",
-            "tree": "t",
-        }
-        start = WorkflowStarted.model_validate({**facts, "specialists": ("test-runner",), "fixer": "command"})
+        start = scripted_workflow("0a1b2c3d", issue, f"feature {issue}", project="bench", tip="c", tree="t")
         engine.start(start)
         for attempt in (1, 2) if issue <= waiting else ():
-            facts = {
-                "specialist": "test-runner",
-                "iteration": 1,
-                "attempt": attempt,
-                "tree": "t",
-                "error": "no pytest",
-            }
-            run = RunFinished.model_validate({"step": "validate", "outcome": "error", **facts})
-            engine.apply(workflow, run, operation=f"run-{attempt}")
+            facts = {"specialist": "test-runner", "iteration": 1, "attempt": attempt, "tree": "t"}
+            told = {"step": "validate", "outcome": "error", "error": "no pytest", **facts}
+            run = RunFinished.model_validate(told)
+            engine.apply(start.workflow, run, operation=f"run-{attempt}")
     store.close()
 
 
 @contextmanager
 def tokens(url: str) -> Iterator[list[str]]:
     """One token for each connection, because requests per minute are limited for each token."""
-    connection = Connection(url)
-    try:
-        yield [
-            Tokens(connection).create("bench", scopes_of("viewer", ""), (), days=1)
-            for _ in range(CONNECTIONS)
-        ]
-    finally:
-        connection.close()
+    with closing(Connection(url)) as connection:
+        known, scopes = Tokens(connection), scopes_of("viewer", "")
+        yield [known.create("bench", scopes, (), days=1) for _ in range(CONNECTIONS)]
 
 
 @contextmanager

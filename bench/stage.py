@@ -5,7 +5,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.servers.redis_binary import server_binary
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.waiting import comes
 
 ROOT = Path(__file__).resolve().parent.parent
 BARE_WORKER = (
@@ -73,9 +73,8 @@ def _answers(client: Redis) -> bool:
 
 @contextmanager
 def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command, env=os.environ | dict(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr
-    )
+    env = os.environ | dict(environment)
+    process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     try:
         yield process
     finally:
@@ -89,11 +88,8 @@ def background(command: Sequence[str], environment: Mapping[str, str]) -> Iterat
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, step_seconds: float = 0.01) -> None:
     """Poll until `condition` holds; raises TimeoutError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds} s in vain")
-        time.sleep(step_seconds)
+    if not comes(condition, seconds, step_seconds):
+        raise TimeoutError(f"waited {seconds} s in vain")
 
 
 def percentile(found: Sequence[float], share: float) -> float:

@@ -3,15 +3,13 @@
 import re
 import shutil
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from bench.checkout import Edit, Project, developer_environment, restore
+from bench.checkout import Edit, Project, developer_environment, restore, timed
 
 _FIXLOOP = Path(sys.executable).with_name("fixloop")
 _MOST_SECONDS = 600
@@ -155,17 +153,7 @@ class Bench:
 
     def _run(self, name: str, command: Sequence[str], environment: dict[str, str]) -> Answer:
         self._tell(name)
-        started = time.perf_counter()
-        ended = subprocess.run(
-            command,
-            cwd=self._checkout,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_MOST_SECONDS,
-        )
-        seconds = time.perf_counter() - started
+        seconds, ended = timed(command, self._checkout, environment, _MOST_SECONDS)
         output = ended.stdout.decode(errors="replace")
         log = f"{output}\nexit code {ended.returncode}, {seconds:.1f} s\n"
         (self._logs / f"{name}.txt").write_text(log)

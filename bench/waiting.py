@@ -115,9 +115,8 @@ def _measure(url: str, worker: int, executions: Path, options: argparse.Namespac
     info: Any = client.info()
     print(f"{options.workflows} workflows; Redis {info['redis_version']}, {info['mem_allocator']}")
     for name, found in (("bare task", bare), ("signal", ours)):
-        print(
-            f"{name}: p50 {stage.percentile(found, 0.5):.2f} ms, p99 {stage.percentile(found, 0.99):.2f} ms"
-        )
+        p50, p99 = (stage.percentile(found, share) for share in (0.5, 0.99))
+        print(f"{name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
     return [
         Limit("the worker's processes grew by", grown, WORKER_MB, "MB"),
         Limit("Redis, each", each, REDIS_BYTES, "bytes"),

@@ -22,6 +22,7 @@ from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import ATTEND, LOOK_AGAIN_SECONDS, Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew
+from fixloop.testing.crew import scripted_workflow
 from tests.fixtures.cycle_stage import COMMANDS, reported
 from tests.fixtures.store_samples import ME, sweep
 from tests.fixtures.store_world import World
@@ -103,17 +104,9 @@ class Bridge:
 
     def _begin(self, child: str) -> WorkflowStarted:
         [ticket] = [kept.ticket for kept in self._tickets(FLOW) if kept.ticket.specialist == "vas"]
-        return WorkflowStarted(
-            workflow=child,
-            issue=7,
-            name=self._script,
-            specialists=("test-runner",),
-            fixer="command" if self._fixer == "command" else "outside",
-            max_iterations=5 if self._fixer == "command" else 1,
-            tip="commit-0",
-            tree="tree-0",
-            parent=ticket.id,
-        )
+        fixer, most = ("command", 5) if self._fixer == "command" else ("outside", 1)
+        told = {"workflow": child, "fixer": fixer, "max_iterations": most, "parent": ticket.id}
+        return scripted_workflow("0a1b2c3d", 7, self._script, **told)
 
     def _tickets(self, workflow: str) -> Any:
         found = self.store.read(workflow)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from fixloop.errors import UsageError
 from fixloop.testing.networks import NamespaceNetwork, Unavailable, namespace_networks, networks
 from fixloop.testing.relay import Link, Relay
+from fixloop.testing.waiting import comes
 from fixloop.testing.wire import Request
 
 pytestmark = pytest.mark.slow
@@ -85,13 +86,6 @@ def say(process: "subprocess.Popen[str]", word: str) -> None:
     assert process.stdout.readline() == "sent\n"
 
 
-def until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 @pytest.mark.proves("S30")
 def test_a_cut_cable_allows_no_connection_and_its_old_ones_are_forgotten(
     cable: NamespaceNetwork, listener: socket.socket
@@ -123,7 +117,7 @@ def test_data_sent_into_a_silent_cable_arrives_when_it_is_repaired(
 
     cable.silence()
     say(waiting, "one")
-    until(lambda: cable.noticed > 0)
+    assert comes(lambda: cable.noticed > 0)
     with pytest.raises(BlockingIOError):
         taken.recv(9)
     cable.mend()
@@ -174,7 +168,7 @@ def test_namespaces_end_with_the_process_that_made_them(cable: NamespaceNetwork)
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
 
-    until(lambda: not inside(namespace))
+    assert comes(lambda: not inside(namespace))
 
 
 def inside(namespace: str) -> list[str]:

@@ -14,9 +14,10 @@ from celery import Celery
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
-from fixloop.protocol.events import RunFinished, WorkflowStarted
+from fixloop.protocol.events import RunFinished
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 from fixloop.testing.relay import Cut, Link, Relay
 from fixloop.testing.wire import NO_ROOM, PUSHED, Request, answer_to
 from tests.fixtures.holdings import hold
@@ -118,17 +119,7 @@ def wire(redis_url: str, watching: Watching, tmp_path_factory: pytest.TempPathFa
 
 def begun(store: RedisStore) -> Engine:
     engine = Engine(store)
-    engine.start(
-        WorkflowStarted(
-            workflow=WORKFLOW,
-            issue=47,
-            name="a -",
-            specialists=("test-runner",),
-            fixer="command",
-            tip="commit-0",
-            tree="tree-0",
-        )
-    )
+    engine.start(scripted_workflow("0a1b2c3d", 47, "a -"))
     return engine
 
 

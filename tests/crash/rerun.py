@@ -28,6 +28,7 @@ from fixloop.store.keys import shard_of
 from fixloop.store.limits import LEASE_SECONDS, SEND_AGAIN
 from fixloop.store.records import Claim, GoesOn, Lane, Snapshot
 from fixloop.testing import ScriptedCrew
+from fixloop.testing.crew import scripted_workflow
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import release_all_of
 from tests.fixtures.validation_stage import START
@@ -310,17 +311,10 @@ class Rerun:
     # What is compared.
 
     def _started(self) -> Start:
-        return ev.WorkflowStarted(
-            workflow=WORKFLOW,
-            issue=101,
-            name=self.scene.script,
-            specialists=self.scene.specialists,
-            fixer=self.scene.fixer,
-            limits=self.scene.limits,
-            tip="commit-0",
-            tree="tree-0",
-            trusted="commit-0" if self.scene.held else "",
-        )
+        scene = self.scene
+        told = {"specialists": scene.specialists, "fixer": scene.fixer, "limits": scene.limits}
+        trusted = "commit-0" if scene.held else ""
+        return scripted_workflow("0f0f0f0f", 101, scene.script, trusted=trusted, **told)
 
     def _ending(self) -> Ending:
         bodies = [entry.body for entry in self.store.history(WORKFLOW)]

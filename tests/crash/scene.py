@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -219,14 +219,6 @@ class Scene:
             "CRASH_REACHED": str(self.reached),
             "CRASH_SPARES": str(os.getsid(0)),
         }
-
-
-def wait_for(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Poll until `condition` holds; fails with `what()` if it does not in time."""
-    give_up = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, what()
-        time.sleep(0.02)
 
 
 def timeless(found: Any) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from fixloop.chat.message import read_name
 from fixloop.testing.contrast import contrast
 from fixloop.testing.plan import CHAT, Boundary, Injury, Occasion
+from fixloop.testing.site import Order
 from tests.fixtures.command_stage import said
 
 pytestmark = pytest.mark.slow
@@ -141,15 +142,9 @@ def test_a_bare_celery_chain_completes_only_without_injuries(
     }
     occasion = Occasion("fix", Boundary.BEFORE_HINT, 1)
 
-    found = contrast(
-        {occasion: injury} if injury else {},
-        tickets,
-        concurrency=1,
-        folder=tmp_path / "bare",
-        compared_seconds=0.0,
-        network="relay",
-        tell=lambda progress: None,
-    )
+    plan = {occasion: injury} if injury else {}
+    order = Order(3, 1, 1, concurrency=1, network="relay")
+    found = contrast(order, tmp_path / "bare", plan, tickets, 0.0, tell=lambda progress: None)
 
     assert (found.chains, found.ended, found.doubled > 0) == (3, ended, is_doubled)
     assert found.injuries == (injury is not None)

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from fixloop.testing.waiting import comes
 from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, Step, untouched
-from tests.crash.scene import Ended, Ending, Scene, wait_for
+from tests.crash.scene import Ended, Ending, Scene
 from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
@@ -180,7 +181,7 @@ def repeats(point: str, step: Step) -> bool:
 
 
 def assert_no_process_survives(scene: Scene) -> None:
-    wait_for(lambda: not scene.survivors(), lambda: f"{scene.survivors()} survived")
+    assert comes(lambda: not scene.survivors()), f"{scene.survivors()} survived"
 
 
 def assert_as(undisturbed: Undisturbed, scene: Scene, ended: Ended) -> None:

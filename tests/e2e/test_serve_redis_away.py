@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fixloop.testing.waiting import comes
 from tests.fixtures.redis_server import RedisServer
 from tests.fixtures.serve_process import client_of, serving
 
@@ -39,9 +40,7 @@ def assert_away(client: httpx.Client, path: str) -> None:
 
 
 def assert_back(client: httpx.Client) -> None:
-    deadline = time.monotonic() + BACK_SECONDS
-    while client.get("/v1/inbox").status_code != 200:
-        assert time.monotonic() < deadline, "it does not come back"
+    assert comes(lambda: client.get("/v1/inbox").status_code == 200, BACK_SECONDS), "it does not come back"
 
 
 def test_an_unreachable_redis_is_reported_within_3_s_and_its_return_needs_no_restart(

@@ -1,7 +1,5 @@
 """`report` on workflows in a real Redis: its output, its file, and the browser it opens."""
 
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import redis
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.waiting import comes
 from tests.fixtures.command_stage import Agents, said
 
 pytestmark = pytest.mark.slow
@@ -118,10 +117,7 @@ def test_with_a_browser_the_page_is_opened(
     told = said(capsys, "report", "47", "--open")
 
     assert (told.code, told.err) == (ExitCode.DONE, "")
-    deadline = time.monotonic() + 60
-    while not seen.exists():
-        assert time.monotonic() < deadline, "the browser was not started"
-        os.sched_yield()
+    assert comes(seen.exists), "the browser was not started"
     assert seen.read_text().strip() == (Path.cwd() / PAGE).as_uri()
 
 

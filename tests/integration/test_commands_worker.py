@@ -5,10 +5,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from fixloop.commands.exit_codes import ExitCode
 from fixloop.machine.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
+from fixloop.testing.waiting import comes
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.ports import free_port
 
@@ -66,13 +66,6 @@ def said(environment: dict[str, str]) -> Path:
     return Path(environment["MARK"], "stderr")
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def running(mark: str) -> list[int]:
     """Processes that carry this test's mark."""
     found = []
@@ -117,12 +110,12 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
     agents = Agents(store)
     workflow = agents.start(script="1 0")
     with program(environment, "worker", "-c", "1") as worker:
-        until(lambda: agents.engine.state(workflow).ended, "the workflow did not end")
-        until(lambda: check(environment).returncode == ExitCode.DONE, "it is not well")
+        assert comes(lambda: agents.engine.state(workflow).ended), "the workflow did not end"
+        assert comes(lambda: check(environment).returncode == ExitCode.DONE), "it is not well"
         killed = children(environment, "control")
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: bool(children(environment, "control") - killed), "it was not started again")
+        assert comes(lambda: bool(children(environment, "control") - killed)), "it was not started again"
         (again,) = children(environment, "control") - killed
         os.kill(again, signal.SIGSTOP)
         # A quick one had sent a heartbeat before it was stopped, and is healthy until that is old.
@@ -133,9 +126,9 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
             print(checks[-1].stderr)
             return re.search(HELD, checks[-1].stderr) is not None
 
-        until(is_noticed, "it was not noticed")
+        assert comes(is_noticed), "it was not noticed"
         os.kill(again, signal.SIGCONT)
-        until(lambda: check(environment).returncode == ExitCode.DONE, "it does not serve again")
+        assert comes(lambda: check(environment).returncode == ExitCode.DONE), "it does not serve again"
         worker.send_signal(signal.SIGTERM)
         worker.wait(PATIENCE_SECONDS)
 
@@ -145,16 +138,16 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
     assert checks[-1].stderr.count("\n") == 1
     assert worker.returncode == ExitCode.DONE
     assert "fixloop enqueue --issue N" in said(environment).read_text()
-    until(lambda: running(environment["MARK"]) == [], "processes were left behind")
+    assert comes(lambda: running(environment["MARK"]) == []), "processes were left behind"
     store.close()
 
 
 def test_a_killed_worker_takes_everything_it_started_with_it(environment: dict[str, str]) -> None:
     with program(environment, "worker", "-c", "1") as worker:
-        until(lambda: len(running(environment["MARK"])) >= 5, "it did not start")
+        assert comes(lambda: len(running(environment["MARK"])) >= 5), "it did not start"
         worker.kill()
 
-        until(lambda: running(environment["MARK"]) in ([], [worker.pid]), "processes were left behind")
+        assert comes(lambda: running(environment["MARK"]) in ([], [worker.pid])), "processes were left behind"
 
 
 def test_without_a_worker_the_health_check_says_so_and_ends_with_1(environment: dict[str, str]) -> None:
@@ -179,12 +172,12 @@ def test_flower_starts_where_a_project_has_its_own_config_and_ends_with_its_call
     (tmp_path / "config" / "__init__.py").write_text("raise SystemExit('the wrong config')\n")
     port = free_port()
     with program(environment, "flower", "--port", str(port)) as flower:
-        until(lambda: status(port) == 401 or flower.poll() is not None, "it does not answer")
+        assert comes(lambda: status(port) == 401 or flower.poll() is not None), "it does not answer"
         assert flower.poll() is None
         flower.kill()
         flower.wait()
 
-        until(lambda: running(environment["MARK"]) == [], "Flower was left behind")
+        assert comes(lambda: running(environment["MARK"]) == []), "Flower was left behind"
     assert f"Flower at http://127.0.0.1:{port}, log in as me" in said(environment).read_text()
 
 

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import ping
 from fixloop.servers.redis_binary import server_binary
+from fixloop.testing.waiting import comes
 from tests.fixtures.ports import free_port
 from tests.unit.test_deployment import ROOT, compose
 
@@ -63,10 +63,8 @@ def guarded_redis(tmp_path: Path) -> Iterator[Path]:
         [shell, option, script], env={**os.environ, "REDISCLI_AUTH": "passw0rd"}, stdout=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 60
-        while not _listens(tmp_path / "socket"):
-            assert server.poll() is None
-            assert time.monotonic() < deadline
+        assert comes(lambda: _listens(tmp_path / "socket") or server.poll() is not None)
+        assert server.poll() is None
         yield tmp_path / "socket"
     finally:
         server.terminate()
@@ -112,10 +110,8 @@ def test_a_real_redis_takes_the_settings(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
-        while not ping(socket).ready:
-            assert server.poll() is None
-            assert time.monotonic() < deadline
+        assert comes(lambda: ping(socket).ready or server.poll() is not None)
+        assert server.poll() is None
 
         with closing(redis.Redis(unix_socket_path=str(socket))) as client:
             assert client.config_get("appendfsync")["appendfsync"] == "always"
@@ -156,10 +152,7 @@ def test_a_real_flower_refuses_access_without_the_password(tmp_path: Path) -> No
         )
         try:
             tasks = f"http://127.0.0.1:{port}/tasks"
-            deadline = time.monotonic() + 60
-            while page(tasks) == 0:
-                assert flower.poll() is None
-                assert time.monotonic() < deadline
+            assert comes(lambda: page(tasks) or flower.poll() is not None)
 
             assert page(tasks) == 401
             assert page(tasks, "me:guess") == 401

@@ -20,6 +20,7 @@ from fixloop.errors import InfrastructureError
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_binary import read_written_by, server_binary
 from fixloop.servers.redis_place import Place
+from fixloop.testing.waiting import comes
 from tests.unit.golden_schema import FOLDER
 from tests.unit.test_embedded import leftovers
 
@@ -91,14 +92,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for user in users:
         if user.process.returncode is None:
             user.kill()
-    until(lambda: leftovers(tmp_path) == [])
-
-
-def until(condition: Callable[[], bool], *, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.02)
+    assert comes(lambda: leftovers(tmp_path) == [])
 
 
 def keeper_process(project: Path) -> int:
@@ -123,7 +117,7 @@ def test_data_of_an_embedded_redis_6_2_is_loaded(tmp_path: Path) -> None:
             assert client.smembers("set") == {b"1", b"2", b"3"}
             assert client.incr("changes") == changes
 
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     assert read_written_by(data) == server_binary()[1]
 
 
@@ -136,7 +130,7 @@ def test_only_the_data_survives_the_embedded_server(tmp_path: Path) -> None:
             assert client.config_get("save")["save"] == ""
             assert client.config_get("port")["port"] == "0"
 
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     assert (tmp_path / ".fixloop" / ".gitignore").read_text() == "*\n"
     assert read_written_by(tmp_path / ".fixloop" / "redis") == server_binary()[1]
 
@@ -149,7 +143,7 @@ def test_a_long_path_with_odd_characters_works(tmp_path: Path) -> None:
         assert client.incr("starts") == 1
         assert client.config_get("dir")["dir"] == str(project / ".fixloop" / "redis")
 
-    until(lambda: leftovers(project) == [])
+    assert comes(lambda: leftovers(project) == [])
 
 
 def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
@@ -160,7 +154,7 @@ def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
         assert socket.stat().st_mode & 0o077 == 0
         assert socket.parent.stat().st_mode & 0o077 == 0
 
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
 
 
 def test_two_processes_share_one_server_that_outlives_the_first(tmp_path: Path, start: Start) -> None:
@@ -192,7 +186,7 @@ def test_twenty_four_users_a_third_of_them_killed_share_one_start_and_lose_nothi
             user.end()
 
     assert len({answer["server"] for answer in written.values()}) == 1
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     log = (tmp_path / ".fixloop" / "redis" / "keeper.log").read_text()
     assert log.count("ready") == 1
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
@@ -219,10 +213,10 @@ def test_a_killed_server_is_started_again_on_the_same_socket_with_its_data(tmp_p
         killed = client.info("server")["process_id"]
         os.kill(killed, signal.SIGKILL)
 
-        until(lambda: serves_another(url, killed))
+        assert comes(lambda: serves_another(url, killed))
 
         assert client.lrange("list", 0, -1) == [str(number).encode() for number in range(50)]
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
 
 
 def test_the_server_ends_with_its_killed_keeper_and_the_next_user_starts_both(tmp_path: Path) -> None:
@@ -231,10 +225,10 @@ def test_the_server_ends_with_its_killed_keeper_and_the_next_user_starts_both(tm
         killed = client.info("server")["process_id"]
         os.kill(keeper_process(tmp_path), signal.SIGKILL)
 
-        until(lambda: serves_another(url, killed))
+        assert comes(lambda: serves_another(url, killed))
 
         assert client.get("key") == b"kept"
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
 
 
 def test_a_keeper_killed_with_its_last_user_leaves_nothing_behind(tmp_path: Path, start: Start) -> None:
@@ -244,7 +238,7 @@ def test_a_keeper_killed_with_its_last_user_leaves_nothing_behind(tmp_path: Path
     os.kill(keeper_process(tmp_path), signal.SIGKILL)
     user.kill()
 
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         assert client.llen("user") == 1
 
@@ -256,14 +250,14 @@ def test_a_deleted_socket_is_created_again(tmp_path: Path) -> None:
         assert socket is not None
         socket.unlink()
 
-        until(lambda: serves_another(url, before))
+        assert comes(lambda: serves_another(url, before))
 
 
 def test_an_unloadable_log_is_reported_with_the_server_s_own_message(tmp_path: Path) -> None:
     data = Place.prepare(tmp_path).data
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
         client.set("key", "value")
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     for log in data.rglob("appendonly.aof*"):
         if log.is_file():
             log.write_bytes(b"no log at all\n" * 40)
@@ -275,7 +269,7 @@ def test_an_unloadable_log_is_reported_with_the_server_s_own_message(tmp_path: P
         embedded_redis(tmp_path).__enter__()
 
     assert time.monotonic() - began < 5
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
 
 
 def test_a_frozen_server_gives_one_sentence_within_seconds(tmp_path: Path, start: Start) -> None:
@@ -315,11 +309,11 @@ def test_a_server_whose_data_was_removed_does_not_touch_the_next_server_s_data(t
                 run = new.info("server")["run_id"]
             finally:
                 os.kill(keeper, signal.SIGCONT)
-        until(lambda: not Path(f"/proc/{pid}").exists())
-        until(lambda: new.info("server")["uptime_in_seconds"] >= 2)
+        assert comes(lambda: not Path(f"/proc/{pid}").exists())
+        assert comes(lambda: new.info("server")["uptime_in_seconds"] >= 2)
 
         assert new.info("server")["run_id"] == run
         assert new.get("is") == b"new"
-    until(lambda: leftovers(tmp_path) == [])
+    assert comes(lambda: leftovers(tmp_path) == [])
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as again:
         assert again.get("is") == b"new"

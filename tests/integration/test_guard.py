@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, mode_in_use, run_guarded
+from fixloop.testing.waiting import comes
 from tests.fixtures.processes import running
 
 pytestmark = pytest.mark.slow
@@ -25,13 +25,6 @@ PYTHON = sys.executable
 def guarded(*argv: str, **options: Any) -> GuardedResult:
     chosen: dict[str, Any] = {"cwd": Path("/"), "env": dict(os.environ), "timeout_seconds": 30.0} | options
     return run_guarded(argv, **chosen)
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.01)
 
 
 @pytest.fixture(autouse=True, params=["namespace", "watched"])
@@ -162,7 +155,7 @@ def test_a_cancelled_command_is_killed_with_everything_it_started(tmp_path: Path
 
 def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path: Path) -> None:
     def asking() -> bool:
-        wait_for(lambda: are_there(tmp_path))
+        assert comes(lambda: are_there(tmp_path))
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
@@ -187,13 +180,13 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     worker = start_worker(begun)
-    wait_for(lambda: are_there(begun))
+    assert comes(lambda: are_there(begun))
 
     # With its whole group, as a supervisor or a terminal would.
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
-    wait_for(lambda: not running(begun))
+    assert comes(lambda: not running(begun))
 
 
 @pytest.mark.proves("A14", "K34")

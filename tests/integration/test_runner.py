@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from fixloop.machine.guard import RUNNER
+from fixloop.testing.waiting import comes
 from tests.fixtures.processes import running
 from tests.integration import test_guard
 
@@ -40,7 +41,7 @@ def serving(place: Path) -> Iterator["subprocess.Popen[bytes]"]:
     told = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     with subprocess.Popen(program, env=told) as process:
         try:
-            test_guard.wait_for(place.exists, 60)
+            assert comes(place.exists)
             yield process
         finally:
             process.terminate()
@@ -86,4 +87,4 @@ def test_a_runner_that_is_killed_is_an_injury_of_the_command(
         result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
 
     assert result.injured
-    test_guard.wait_for(lambda: not running(tmp_path))
+    assert comes(lambda: not running(tmp_path))

@@ -1,9 +1,8 @@
 """What a supervisor says of a process that ended by itself."""
 
-import time
-
 import pytest
 
+from fixloop.testing.waiting import comes
 from workers.processes.child import Child
 
 pytestmark = pytest.mark.slow
@@ -13,10 +12,7 @@ def test_a_process_that_exits_by_itself_is_reported_with_its_last_line(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     child = Child("no-such-role", {})
-    deadline = time.monotonic() + 60
-    while not child.tend():
-        assert time.monotonic() < deadline, "it did not end"
-        time.sleep(0.02)
+    assert comes(child.tend), "it did not end"
 
     assert child.part.last_death == "exit code 1: KeyError: 'no-such-role'"
     assert child.part.heard_at is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.repository.git import Git
-from fixloop.repository.texts import texts
+from fixloop.repository.tree import texts
 from tests.fixtures.repositories import git, make_repository
 
 pytestmark = pytest.mark.slow

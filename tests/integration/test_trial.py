@@ -17,6 +17,7 @@ from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.machine.attached import taken
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
+from fixloop.testing.waiting import comes
 from tests.fixtures.configuration_project import executable
 from tests.fixtures.processes import running
 from tests.fixtures.repositories import git, make_repository, write
@@ -44,10 +45,7 @@ def endless(pid: Path) -> Configuration:
 
 
 def wait_for(*pids: Path) -> None:
-    give_up = time.monotonic() + 60
-    while not all(pid.exists() and pid.read_text() for pid in pids):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
+    assert comes(lambda: all(pid.exists() and pid.read_text() for pid in pids))
 
 
 class Site:
@@ -244,10 +242,7 @@ def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: 
 
     os.kill(caller.pid, signal.SIGKILL)
     caller.wait()
-    give_up = time.monotonic() + 30
-    while running(pid) + running(also) and time.monotonic() < give_up:
-        time.sleep(0.02)
 
-    assert running(pid) + running(also) == []
+    assert comes(lambda: running(pid) + running(also) == [])
     site.tried(Configuration(specialists=checks(security=(shell("true"),))))
     assert site.workspaces() == []

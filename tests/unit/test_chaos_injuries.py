@@ -19,6 +19,7 @@ from fixloop.testing.injuries import AppliedInjury, InjuryActions
 from fixloop.testing.plan import Boundary, Injury
 from fixloop.testing.processes import below, is_stopped
 from fixloop.testing.relay import Cut, Link
+from fixloop.testing.waiting import comes
 
 # A worker with a guard and a command below it.
 FAMILY = "sh -c 'sleep 60; :'; :"
@@ -28,7 +29,7 @@ FAMILY = "sh -c 'sleep 60; :'; :"
 def process() -> Iterator[subprocess.Popen[bytes]]:
     """Three levels of processes in their own session."""
     started = subprocess.Popen(["sh", "-c", FAMILY], start_new_session=True)
-    wait_for(lambda: bool(below(started.pid, 2)))
+    assert comes(lambda: bool(below(started.pid, 2)))
     everybody = [started.pid, *below(started.pid, 1), *below(started.pid, 2)]
     yield started
     for pid in everybody:
@@ -39,13 +40,6 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 def kill(pid: int) -> None:
     subprocess.run(["kill", "-9", str(pid)], check=False)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 class Ring:
@@ -119,12 +113,10 @@ def test_a_stop_takes_effect_and_its_process_continues(
 ) -> None:
     monkeypatch.setattr(injuries, "STOPPED_SECONDS", 0.1)
 
-    applied = Ring().strike(
-        Injury.STOP_WORKER, process.pid, lambda: wait_for(lambda: is_stopped(process.pid))
-    )
+    applied = Ring().strike(Injury.STOP_WORKER, process.pid, lambda: comes(lambda: is_stopped(process.pid)))
 
     assert applied.took_effect
-    wait_for(lambda: not is_stopped(process.pid))
+    assert comes(lambda: not is_stopped(process.pid))
 
 
 def test_a_stop_is_missed_if_its_process_is_killed_meanwhile(

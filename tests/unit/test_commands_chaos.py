@@ -8,7 +8,8 @@ import pytest
 from fixloop.commands.chaos import report_lines
 from fixloop.testing.contrast import Contrast
 from fixloop.testing.executions import Execution
-from fixloop.testing.report import Order, Report, Verdict
+from fixloop.testing.report import Report, Verdict
+from fixloop.testing.site import Order
 
 WELL = Verdict("d15a57e2-1-1", steps=4, fixes=1)
 AGAIN = Execution("d15a57e2-1-1.test-runner.fix.1.1", 7, "fix", "tree-0", 10, 4.0)

@@ -1,14 +1,13 @@
 """What `serve` knows of all workflows: updated by changes, and read again in case one was missed."""
 
 import asyncio
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
 from fixloop.serve import follower as module
 from fixloop.serve.follower import MOST_UNREAD, Follower, News
+from fixloop.testing.waiting import comes
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.store_samples import FLOW, change
 
@@ -26,13 +25,6 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_changes_are_applied_at_once_and_removed_workflows_disappear() -> None:
     store = MemoryStore(now)
     store.create(change(0, fields={"status": "A"}))
@@ -40,10 +32,10 @@ def test_changes_are_applied_at_once_and_removed_workflows_disappear() -> None:
         assert following.rows() == {FLOW: {"status": "A"}}
 
         made = store.commit(change(1, fields={"status": "B"}, live=False))
-        wait_for(lambda: following.rows() == {FLOW: {"status": "B"}})
+        assert comes(lambda: following.rows() == {FLOW: {"status": "B"}})
         store.remove(FLOW, made.head, "purged")
 
-        wait_for(lambda: following.rows() == {})
+        assert comes(lambda: following.rows() == {})
 
 
 def test_a_change_without_an_event_is_found_by_the_next_full_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +47,7 @@ def test_a_change_without_an_event_is_found_by_the_next_full_read(monkeypatch: p
 
         store.create(change(0, fields={"status": "A"}))
 
-        wait_for(lambda: following.rows() == {FLOW: {"status": "A"}})
+        assert comes(lambda: following.rows() == {FLOW: {"status": "A"}})
 
 
 def test_listeners_get_events_and_slow_ones_restart() -> None:
@@ -68,7 +60,7 @@ def test_listeners_get_events_and_slow_ones_restart() -> None:
             for version in range(1, MOST_UNREAD + 50):
                 following._tell(News("change", FLOW, version))
             await asyncio.sleep(0)
-            wait_for(lambda: following.cursor != "")
+            assert comes(lambda: following.cursor != "")
             return first, await _last(queue)
 
     async def _last(queue: asyncio.Queue[News]) -> News:

@@ -19,6 +19,7 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.testing import AGENTS, Answer, ScriptedCrew, ScriptedError, Word, rehearse, script_of
+from fixloop.testing.crew import scripted_workflow
 
 
 def work(
@@ -173,15 +174,7 @@ ENDS = {
 @pytest.mark.parametrize("name", AGENTS)
 def test_each_named_agent_finishes(name: str) -> None:
     agent = AGENTS[name]
-    started = WorkflowStarted(
-        workflow="0a1b2c3d-47-1",
-        issue=47,
-        name=agent.script,
-        specialists=tuple(agent.specialists),
-        fixer="command",
-        tip="commit-0",
-        tree="tree-0",
-    )
+    started = scripted_workflow("0a1b2c3d", 47, agent.script, specialists=tuple(agent.specialists))
 
     story = rehearse(started).story
 

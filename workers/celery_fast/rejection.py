@@ -56,25 +56,23 @@ def reject_message(message: Any, error: Exception) -> None:
 def _waiting(pid: int) -> "queue.Queue[RejectedMessage]":
     """The messages that this process has to count; starts the thread that counts them."""
     waiting: queue.Queue[RejectedMessage] = queue.Queue(MOST_WAITING)
-    threading.Thread(target=_count_for_ever, args=(waiting,), name="fixloop-rejecting", daemon=True).start()
+
+    def count_for_ever() -> None:
+        store, redaction = RedisStore(named_urls().state), Redaction.of((), os.environ)
+        while True:
+            some = [waiting.get()]
+            time.sleep(PAUSE_SECONDS)
+            while not waiting.empty():
+                some.append(waiting.get())
+            last, hide = some[-MOST_REJECTED:], redaction.text
+            kept = [each._replace(text=_on_one_line(hide(each.text))[:KEPT_BYTES]) for each in last]
+            try:
+                store.reject(kept, len(some))
+            except InfrastructureError as away:
+                log.warning("%d rejected messages are not counted: %s", len(some), away)
+
+    threading.Thread(target=count_for_ever, name="fixloop-rejecting", daemon=True).start()
     return waiting
-
-
-def _count_for_ever(waiting: "queue.Queue[RejectedMessage]") -> None:
-    store, redaction = RedisStore(named_urls().state), Redaction.of((), os.environ)
-    while True:
-        some = [waiting.get()]
-        time.sleep(PAUSE_SECONDS)
-        while not waiting.empty():
-            some.append(waiting.get())
-        kept = [
-            each._replace(text=_on_one_line(redaction.text(each.text))[:KEPT_BYTES])
-            for each in some[-MOST_REJECTED:]
-        ]
-        try:
-            store.reject(kept, len(some))
-        except InfrastructureError as away:
-            log.warning("%d rejected messages are not counted: %s", len(some), away)
 
 
 def _on_one_line(text: str) -> str:

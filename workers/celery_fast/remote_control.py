@@ -10,10 +10,8 @@ from workers.celery_fast.incoming import Order
 from workers.celery_fast.rejection import reject_message
 
 ALLOWED: Final = frozenset(
-    {
-        *("ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked"),
-        *("enable_events", "heartbeat"),
-    }
+    {"ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked"}
+    | {"enable_events", "heartbeat"}
 )
 """The commands that Flower sends, except `conf`, and `ping` for people."""
 _ARGUMENTS: Final = frozenset({"safe", "taskinfoitems"})

@@ -18,8 +18,7 @@ from fixloop.integrity.special_cases import literals
 from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
-from fixloop.repository.texts import texts
-from fixloop.repository.tree import GITLINK, SYMLINK, records
+from fixloop.repository.tree import GITLINK, SYMLINK, records, texts
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024

@@ -14,8 +14,7 @@ from fixloop.integrity.paths import Kind
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
 from fixloop.reports.document import bytes_if_any
-from fixloop.repository.texts import texts
-from fixloop.repository.tree import SYMLINK, contents, tracked_in_tree
+from fixloop.repository.tree import SYMLINK, contents, texts, tracked_in_tree
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
 from workers.commands.sides import MOST_BYTES, changed_of, inside, sides

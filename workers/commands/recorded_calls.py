@@ -21,8 +21,7 @@ from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.reports.document import bytes_if_any
-from fixloop.repository.texts import texts
-from fixloop.repository.tree import GITLINK, SYMLINK, Delta, tracked_in_tree
+from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
 from workers.commands.claim import Claim
 from workers.commands.sides import MOST_BYTES, changed_of
 from workers.workspaces.ground import Ground

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fixloop.integrity.paths import Kind
-from fixloop.repository.texts import texts
-from fixloop.repository.tree import Delta
+from fixloop.repository.tree import Delta, texts
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024

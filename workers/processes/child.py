@@ -61,15 +61,6 @@ def kills(root: Path = Path("/")) -> Kills:
     return Kills(ours, _count(root / "proc/vmstat"))
 
 
-def blame(before: Kills, after: Kills) -> str:
-    """The clause for a SIGKILL between the two counts; empty if memory was not short."""
-    if after.ours > before.ours:
-        return ", by the kernel because the memory limit was reached"
-    if after.anybody > before.anybody:
-        return ", probably by the kernel for want of memory"
-    return ""
-
-
 def _count(file: Path) -> int:
     found = re.search(r"^oom_kill (\d{1,18})$", _text(file), re.MULTILINE)
     return int(found[1]) if found else 0
@@ -236,4 +227,8 @@ def reason(code: int, before: Kills = NONE, after: Kills = NONE) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"killed by {name}{blame(before, after) if -code == signal.SIGKILL else ''}"
+    if -code == signal.SIGKILL and after.ours > before.ours:
+        name += ", by the kernel because the memory limit was reached"
+    elif -code == signal.SIGKILL and after.anybody > before.anybody:
+        name += ", probably by the kernel for want of memory"
+    return f"killed by {name}"

@@ -48,12 +48,6 @@ def heeded() -> Stop:
     return asked
 
 
-def unheeded() -> None:
-    """Restore Python's default handlers of the stop signals."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 class Given(NamedTuple):
     """What a supervisor gives a process."""
 
@@ -100,13 +94,8 @@ Running = Forked | subprocess.Popen[bytes]
 
 def spawned(given: Given, stderr: int) -> Running:
     """Start a separate program; OSError if memory or processes are exhausted."""
-    return subprocess.Popen(
-        [sys.executable, *given.words],
-        env=os.environ | dict(given.variables),
-        pass_fds=given.kept,
-        stdin=subprocess.DEVNULL,
-        stderr=stderr,
-    )
+    words, env = [sys.executable, *given.words], os.environ | dict(given.variables)
+    return subprocess.Popen(words, env=env, pass_fds=given.kept, stdin=subprocess.DEVNULL, stderr=stderr)
 
 
 def forked(given: Given, stderr: int, main: Main) -> Running:
@@ -125,7 +114,9 @@ def forked(given: Given, stderr: int, main: Main) -> Running:
 def _run_child(given: Given, stderr: int, main: Main, masked: Iterable[int]) -> NoReturn:
     """Turn this fork into what `spawned` would have started; no error may reach the caller of `forked`."""
     try:
-        unheeded()
+        # Python's default handlers of the stop signals.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stderr, 2)
         # Above all the write end of this process's own lifeline, and the descriptors of its siblings.

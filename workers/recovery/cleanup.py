@@ -85,9 +85,8 @@ def archive_round(store: Store, settings: Settings) -> None:
         return
     archive = Archive(settings.archive_dir)
     now = store.now(0).at
-    before_of = {
-        project: now - timedelta(days=days) for project, days in settings.archive_after_days_of.items()
-    }
+    days_of = settings.archive_after_days_of
+    before_of = {project: now - timedelta(days=days) for project, days in days_of.items()}
     before = _cutoff(store, settings)
     for each in archive_ended(
         store, archive, before=before, before_of=before_of, owner=identity(), most=MOST_PER_ROUND
@@ -110,11 +109,8 @@ def prune_cache(store: Store, cache: Path, *, before: datetime) -> Iterator[str]
             continue
         if mirror.path.name != folder.name:
             continue
-        over = [
-            name
-            for name, user in mirror.users().items()
-            if user.noted_at < before.timestamp() and (name.startswith(NOTE) or is_over(store, name, before))
-        ]
+        old = (name for name, user in mirror.users().items() if user.noted_at < before.timestamp())
+        over = [name for name in old if name.startswith(NOTE) or is_over(store, name, before)]
         if over:
             count = len(mirror.forget(over))
             yield f"{count} commits that nobody needs any more are forgotten in {mirror.path.name}"

@@ -25,23 +25,18 @@ def remind(options: Mapping[str, Any]) -> int:
     attach()
     for workflow in options["workflows"]:
         try:
-            rounds = 0
-            while rounds < MOST_ROUNDS and _acted(workflow):
-                rounds += 1
+            rounds, acted = 0, True
+            while acted and rounds < MOST_ROUNDS and (found := process().store.read(workflow)) is not None:
+                rounds, acted = rounds + 1, False
+                for due, name in sorted((due, name) for name, due in found.deadlines.items()):
+                    if due < found.moment.clock:
+                        done = deadline(workflow=workflow, name=name, due=due, issue=issue_of(workflow))
+                        acted |= done == "ok"
+                for ticket in (held.ticket for held in found.tickets if held.status == "pending"):
+                    if ticket.step in TELLING:
+                        task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
+                        done = task.apply(kwargs=arguments(ticket), task_id=ticket.id).result
+                        acted |= done == "done"
         except FixloopError as error:
             log.warning("%s: %s", workflow, error)
     return 0
-
-
-def _acted(workflow: str) -> bool:
-    found, done = process().store.read(workflow), False
-    if found is None:
-        return False
-    for due, name in sorted((due, name) for name, due in found.deadlines.items()):
-        if due < found.moment.clock:
-            done |= deadline(workflow=workflow, name=name, due=due, issue=issue_of(workflow)) == "ok"
-    for ticket in (held.ticket for held in found.tickets if held.status == "pending"):
-        if ticket.step in TELLING:
-            task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
-            done |= task.apply(kwargs=arguments(ticket), task_id=ticket.id).result == "done"
-    return done

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -65,17 +66,12 @@ class Sweeper:
         most = max(1, (OUTSTANDING - waiting - len(self._handed_out)) // SHARDS)
         empty = sorted(lane for lane, size in sizes.items() if size == 0)
         swept, is_new, others = {}, time.monotonic() < self._until, self.swept_by_others()
+        sweep_shard = partial(self._store.sweep, owner=self._owner, horizon_seconds=HORIZON_SECONDS)
         for shard in range(SHARDS):
             if shard in others:
                 continue
             try:
-                swept[shard] = self._store.sweep(
-                    shard,
-                    owner=self._owner,
-                    horizon_seconds=HORIZON_SECONDS,
-                    most_due=most,
-                    empty_lanes=empty,
-                )
+                swept[shard] = sweep_shard(shard, most_due=most, empty_lanes=empty)
             except ProtocolError as error:
                 # The shard's shared keys are damaged; the clocks of the other shards go on.
                 say_once(log, f"shard {shard} is not swept: {error}")
@@ -108,22 +104,13 @@ class Sweeper:
             for workflow in shard.damaged:
                 say_once(log, str(Damaged(workflow, "what waits of it cannot be handed out")))
             for due in shard.deadlines:
-                # A task with the remaining time as its countdown.
                 rest_seconds = max(0.0, due.clock - shard.moment.clock)
                 if rest_seconds:
                     self._handed_out.append(time.monotonic() + rest_seconds)
-                app.send_task(
-                    "fixloop.validation.deadline",
-                    kwargs={
-                        "workflow": due.workflow,
-                        "name": due.name,
-                        "due": due.clock,
-                        "issue": issue_of(due.workflow),
-                    },
-                    queue=self._control,
-                    # Strictly after the instant (A58).
-                    countdown=rest_seconds + 0.01,
-                )
+                workflow, name = due.workflow, "fixloop.validation.deadline"
+                told = {"workflow": workflow, "name": due.name, "due": due.clock, "issue": issue_of(workflow)}
+                # A task with the remaining time as its countdown, strictly after the instant (A58).
+                app.send_task(name, kwargs=told, queue=self._control, countdown=rest_seconds + 0.01)
             # A ticket whose delay is over was hinted with a countdown when it was made. If that hint was lost, the
             # ticket is soon among the unheard ones.
             for ticket in (*shard.lapsed, *shard.unheard):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any, Final
 
 from fixloop.errors import FixloopError
@@ -135,18 +136,11 @@ class Timekeeper:
         for workflow in workflows:
             times = self._tried.get(workflow, (0, 0.0))[0]
             self._tried[workflow] = times + 1, now + BACKOFF_SECONDS[min(times, len(BACKOFF_SECONDS) - 1)]
-        self._reminding = subprocess.Popen(
-            [sys.executable, _LAUNCH, "remind", json.dumps({"workflows": workflows})],
-            env=os.environ
-            | {
-                "FIXLOOP_STATE_URL": self._url,
-                "FIXLOOP_BROKER_URL": self._url,
-                "FIXLOOP_SEAL_KEY_FILE": str(self._place.data / SEAL_KEY),
-                "FIXLOOP_LIFELINE": str(self._reading),
-            },
-            pass_fds=(self._reading,),
-            stdin=subprocess.DEVNULL,
-        )
+        words = [sys.executable, _LAUNCH, "remind", json.dumps({"workflows": workflows})]
+        env = os.environ | dict.fromkeys(("FIXLOOP_STATE_URL", "FIXLOOP_BROKER_URL"), self._url)
+        env["FIXLOOP_SEAL_KEY_FILE"] = str(self._place.data / SEAL_KEY)
+        env["FIXLOOP_LIFELINE"] = str(self._reading)
+        self._reminding = subprocess.Popen(words, env=env, pass_fds=(self._reading,), stdin=DEVNULL)
         self._reminding_until = now + LIMIT_SECONDS
 
     def _is_reminding(self) -> bool:

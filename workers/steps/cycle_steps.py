@@ -24,11 +24,8 @@ def _work(step: Step) -> Event | None:
     try:
         if played.wrong:
             raise InvalidResult(played.wrong)
-        event = events.PhaseReported(
-            sender=key,
-            result=read_result(played.answer),
-            output=played.artifacts[0] if played.artifacts else "",
-        )
+        output = played.artifacts[0] if played.artifacts else ""
+        event = events.PhaseReported(sender=key, result=read_result(played.answer), output=output)
     except InvalidResult as invalid:
         return events.AnswerInvalid(agent=key, problem=str(invalid), artifacts=played.artifacts)
     return event.model_copy(update=(played.writings or Writings())._asdict() | played.brought._asdict())

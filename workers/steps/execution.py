@@ -9,7 +9,6 @@ import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 from celery import Task
@@ -34,9 +33,7 @@ from workers.steps.step_handlers import POISONED, Failure, StepHandlers, failure
 
 log = logging.getLogger("fixloop.steps")
 
-STEP_HANDLERS: Final[Mapping[str, StepHandlers]] = MappingProxyType(
-    {name: loaded(registered(name).steps) for name in names()}
-)
+STEP_HANDLERS: Final[Mapping[str, StepHandlers]] = {name: loaded(registered(name).steps) for name in names()}
 """By profile name."""
 
 

@@ -49,7 +49,16 @@ def follow(
     again = next((each for each in steps if (each.step, each.specialist, each.iteration) == same_run), None)
     if again is not None and again.attempt > done.attempt:
         _hint_all(state, (ticket for ticket in steps if ticket is not again))
-        _retry(task, again, failure)
+        # The ticket counts the attempts; Celery's counter is set to match.
+        task.request.retries = again.attempt - 2
+        raise task.retry(
+            exc=TaskError(_reason(failure)) if failure is not None else None,
+            task_id=again.id,
+            kwargs=arguments(again),
+            countdown=again.delay_seconds,
+            max_retries=max(task.max_retries or 0, again.attempt - 1),
+            throw=False,
+        )
     if failure is not None and again is None:
         # A failed task's chain ends with it.
         _hint_all(state, steps)
@@ -71,10 +80,9 @@ def hint(ticket: Ticket, state: Any, *, again: bool = False) -> None:
     first, *rest = canvas(app, state, ticket)
     if again:
         first.set(priority=FIRST)
+    following = [dict(entry) for entry in reversed(rest)]
     with suppress(OperationalError):
-        first.apply_async(
-            chain=[dict(entry) for entry in reversed(rest)], countdown=ticket.delay_seconds or None
-        )
+        first.apply_async(chain=following, countdown=ticket.delay_seconds or None)
 
 
 def hint_again(store: Store, ticket: Ticket) -> None:
@@ -97,19 +105,6 @@ def hint_again(store: Store, ticket: Ticket) -> None:
 def _hint_all(state: Any, tickets: Iterable[Ticket]) -> None:
     for ticket in tickets:
         hint(ticket, state)
-
-
-def _retry(task: Task, ticket: Ticket, failure: Failure | None) -> None:
-    # The ticket counts the attempts; Celery's counter is set to match.
-    task.request.retries = ticket.attempt - 2
-    raise task.retry(
-        exc=TaskError(_reason(failure)) if failure is not None else None,
-        task_id=ticket.id,
-        kwargs=arguments(ticket),
-        countdown=ticket.delay_seconds,
-        max_retries=max(task.max_retries or 0, ticket.attempt - 1),
-        throw=False,
-    )
 
 
 def _give_up(task: Task, done: Ticket, failure: Failure) -> None:

@@ -153,10 +153,8 @@ class Step:
 
     def release(self, *, poison: bool, delay_seconds: float = 0.0) -> Ticket | None:
         """Return the ticket: same attempt, next fence, no message (K40)."""
-        holding = self.holding
-        return self.store.release(
-            holding.ticket.id, holding.owner, holding.fence, poison=poison, delay_seconds=delay_seconds
-        )
+        held = (self.holding.ticket.id, self.holding.owner, self.holding.fence)
+        return self.store.release(*held, poison=poison, delay_seconds=delay_seconds)
 
 
 class Heart:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import Profile
@@ -25,16 +24,14 @@ class Failure(NamedTuple):
     """The recipient could not be reached."""
 
 
-_REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "agent-failed": "reason",
-        "answer-invalid": "problem",
-        "answer-rejected": "violations",
-        "branch-pushed": "error",
-        "delivery-failed": "error",
-        "fix-failed": "error",
-    }
-)
+_REASONS: Final[Mapping[str, str]] = {
+    "agent-failed": "reason",
+    "answer-invalid": "problem",
+    "answer-rejected": "violations",
+    "branch-pushed": "error",
+    "delivery-failed": "error",
+    "fix-failed": "error",
+}
 """The events of failed attempts, and the field that holds the reason."""
 
 

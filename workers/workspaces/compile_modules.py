@@ -36,18 +36,17 @@ def code_of(source: str, content: bytes, kept: str, tag: str) -> CodeType:
     return compile(tree, source, "exec", dont_inherit=True)
 
 
-def _binds_by_content() -> bool:
-    """As newer versions of pytest do; older ones go by date and size."""
-    from _pytest.assertion import rewrite
-
-    return hasattr(rewrite, "_fix_code_filename")
-
-
 def compile_module(source: str, kept: str, target: str, tag: str) -> None:
     with open(source, "rb") as file:
         content, status = file.read(), os.fstat(file.fileno())
     code = code_of(source, content, kept, tag)
-    if tag == sys.implementation.cache_tag or _binds_by_content():
+    is_by_content = tag == sys.implementation.cache_tag
+    if not is_by_content:
+        from _pytest.assertion import rewrite
+
+        # As newer versions of pytest do; older ones go by date and size.
+        is_by_content = hasattr(rewrite, "_fix_code_filename")
+    if is_by_content:
         # PEP 552: it is used only for a source with this hash.
         head = HASHED + source_hash(content)
     else:

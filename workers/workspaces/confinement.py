@@ -35,12 +35,9 @@ def confinement_in(
     named = (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable)
     state = [Path(os.path.realpath(place)) for place in _state(source)]
     # A project that names its own `.fixloop` would be shown the keys in it.
-    others = (each for each in named if not any(_is_below(each, place) for place in state))
+    real = {each: Path(os.path.realpath(each)) for each in named}
+    others = (each for each in named if not any(map(real[each].is_relative_to, state)))
     return Confinement((*written, *others), (work, tmp.parent, *state), (folder,), tmp)
-
-
-def _is_below(place: Path, top: Path) -> bool:
-    return Path(os.path.realpath(place)).is_relative_to(top)
 
 
 def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confinement:

@@ -74,12 +74,9 @@ def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping
 
 def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
     """The variables of the allow-list, the named ones, and CI=1."""
-    named = set(names)
-    return {
-        name: value
-        for name, value in variables.items()
-        if name in ALLOWED or name in named or name.startswith(ALLOWED_PREFIXES)
-    } | {"CI": "1"}
+    allowed = ALLOWED.union(names)
+    kept = [name for name in variables if name in allowed or name.startswith(ALLOWED_PREFIXES)]
+    return {name: variables[name] for name in kept} | {"CI": "1"}
 
 
 def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:

@@ -56,15 +56,12 @@ def environment_of(ground: Ground, checks: Iterable[Check]) -> dict[str, str]:
     """The listing for `checks` on a ground."""
     cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
     settings = (*settings_above(ground.workspace), cargo / "config.toml", cargo / "config")
-    return listing(ground.interpreter, _programs(ground.interpreter, checks), ground.donors, settings)
-
-
-def _programs(interpreter: Interpreter, checks: Iterable[Check]) -> Iterator[str]:
-    own = os.path.dirname(interpreter.path)
+    own = os.path.dirname(ground.interpreter.path)
     path = os.pathsep.join(filter(None, (own, os.environ.get("PATH", os.defpath))))
-    for word in dict.fromkeys(word for check in checks for word in check.command):
-        if os.path.isabs(word) or ("/" not in word and not word.startswith("-")):
-            yield from filter(None, [shutil.which(word, path=path)])
+    words = dict.fromkeys(word for check in checks for word in check.command)
+    named = (word for word in words if os.path.isabs(word) or ("/" not in word and not word.startswith("-")))
+    programs = filter(None, (shutil.which(word, path=path) for word in named))
+    return listing(ground.interpreter, programs, ground.donors, settings)
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

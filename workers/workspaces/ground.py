@@ -162,18 +162,9 @@ class Site:
         mode = self.configuration.sandbox.mode or "off"
         return "auto" if self.shared and mode == "off" else mode
 
-    @property
-    def _has_mypy(self) -> bool:
-        entries = self.configuration.specialists
-        return any(is_mypy(check.command) for entry in entries for check in entry.checks)
-
     def _modules(self, interpreter: Interpreter) -> OwnModules:
         project = os.path.join(self.snapshot.source, self.snapshot.subdirectory)
         return OwnModules(self.cache, interpreter, project)
-
-    def _confined_setup(self, folder: Path) -> Confined:
-        what = setup_confinement(self.cache, self.source, folder)
-        return confined(what, allowed_variables(os.environ), cwd=folder, mode=self._sandbox)
 
     @contextmanager
     def ground(self, commit: str) -> Iterator[Ground]:
@@ -201,23 +192,10 @@ class Site:
 
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""
-        snapshot, hidden, made = self.snapshot, redaction_of(self.configuration), None
-        subdirectory = snapshot.subdirectory
+        hidden, subdirectory = redaction_of(self.configuration), self.snapshot.subdirectory
         try:
             required(self._sandbox)
-            if command := self.configuration.workspace.setup:
-                setup = Setup(
-                    command,
-                    allowed_variables(os.environ),
-                    copied=snapshot.copied,
-                    cancelled=self.cancelled,
-                    confined=self._confined_setup,
-                    hide=hidden.text,
-                )
-                made = prepare(
-                    self.cache, workspace.mirror, workspace.commit, subdirectory=subdirectory, setup=setup
-                )
-                lend_generated(workspace.path, workspace.directory, made)
+            made = self._set_up(workspace, hidden.text)
         except FixloopError as error:
             nothing = Interpreter("", "", "none")
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
@@ -233,6 +211,7 @@ class Site:
                     how = self.confined(workspace.path, allowed_variables(os.environ))
                     self._modules(chosen).lend(pycache, workspace.path, self.began, how)
 
+        checks = (check for entry in self.configuration.specialists for check in entry.checks)
         ground = Ground(
             workspace,
             chosen,
@@ -243,10 +222,10 @@ class Site:
             # Without the suffix that distinguishes two copies for the same state.
             setup=made.parent.name.partition(".")[0] if made else "",
             lend=lend_compiled,
-            has_mypy=self._has_mypy,
+            has_mypy=any(is_mypy(check.command) for check in checks),
         )
-        key = (chosen.path, workspace.commit)
-        if not self.probes or (self.probed is not None and key in self.probed):
+        key, probed = (chosen.path, workspace.commit), set() if self.probed is None else self.probed
+        if not self.probes or key in probed:
             return ground
         environment = ground.check_environment(())
         how = self.confined(workspace.directory, environment)
@@ -255,9 +234,31 @@ class Site:
         )
         if problem:
             return replace(ground, problem=problem)
-        if self.probed is not None:
-            self.probed.add(key)
+        probed.add(key)
         return ground
+
+    def _set_up(self, workspace: Workspace, hide: Callable[[str], str]) -> Path | None:
+        """The copy in which `[workspace] setup` has completed; None without a setup."""
+        command, variables = self.configuration.workspace.setup, allowed_variables(os.environ)
+        if not command:
+            return None
+
+        def confined_setup(folder: Path) -> Confined:
+            what = setup_confinement(self.cache, self.source, folder)
+            return confined(what, variables, cwd=folder, mode=self._sandbox)
+
+        setup = Setup(
+            command,
+            variables,
+            self.snapshot.copied,
+            cancelled=self.cancelled,
+            confined=confined_setup,
+            hide=hide,
+        )
+        below = self.snapshot.subdirectory
+        made = prepare(self.cache, workspace.mirror, workspace.commit, subdirectory=below, setup=setup)
+        lend_generated(workspace.path, workspace.directory, made)
+        return made
 
 
 def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:

@@ -6,7 +6,7 @@ a tool remembers, because they would affect a result.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -51,21 +51,16 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
     kept = {}
     if os.path.isabs(variables.get("HOME", "")):
         kept = {name: _real(place, variables) for name, place in _BY_VARIABLE.items()}
-        for place, target in _links(variables):
+        linked = {place: _real(place, variables) for place in _BY_LINK}
+        linked = {place: target for place, target in linked.items() if os.path.exists(target)}
+        with suppress(OSError), os.scandir(_real(".cache", variables)) as caches:
+            linked |= {f".cache/{each.name}": each.path for each in caches if each.name not in _REMEMBERED}
+        for place, target in linked.items():
             (home / place).parent.mkdir(parents=True, exist_ok=True)
             (home / place).symlink_to(target)
     kept |= {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
     git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(workspace.folder)}
     return kept | git | {"HOME": str(home), "PYTHONNOUSERSITE": "1"}
-
-
-def _links(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The links: the place in a home folder, and the target."""
-    for place in _BY_LINK:
-        if os.path.exists(target := _real(place, variables)):
-            yield place, target
-    with suppress(OSError), os.scandir(_real(".cache", variables)) as caches:
-        yield from ((f".cache/{each.name}", each.path) for each in caches if each.name not in _REMEMBERED)
 
 
 def _real(place: str, variables: Mapping[str, str]) -> str:

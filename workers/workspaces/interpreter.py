@@ -102,9 +102,8 @@ def _modules(root: Path) -> Iterator[tuple[str, str]]:
         name = entry.name.removesuffix(".py")
         if not name.isidentifier() or name in NOT_IMPORTED or name in sys.stdlib_module_names:
             continue
-        if (entry.suffix == ".py" and entry.is_file() and not name.startswith("test_")) or (
-            entry / "__init__.py"
-        ).is_file():
+        is_module = entry.suffix == ".py" and entry.is_file() and not name.startswith("test_")
+        if is_module or (entry / "__init__.py").is_file():
             yield name, str(entry)
         elif entry.is_dir() and not entry.is_symlink() and name != "src":
             # A folder without `__init__.py` may be shared with others, so the packages in it count.

@@ -107,10 +107,8 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def capture(self, parent: str, message: str) -> Change:
         """Take the present files as one commit on `parent`, regardless of the agent's commits; kept in the mirror. The
         change's commit is `parent` itself if nothing differs (K35)."""
-        own = self._committed()
-        return commit_of_directory(
-            self.path, parent, self.mirror, message, also_tracked=own, without=self._copied_paths
-        )
+        own, copied = self._committed(), self._copied_paths
+        return commit_of_directory(self.path, parent, self.mirror, message, also_tracked=own, without=copied)
 
     def left_out(self) -> tuple[str, ...]:
         """Changed files that are no part of any change: copied files, and everything below submodules."""

@@ -56,7 +56,7 @@ def chaos(
     # Celery takes a third of a second to load, and no other command needs the rest.
     from fixloop.testing import chaos as running
     from fixloop.testing.networks import NETWORKS
-    from fixloop.testing.report import Order
+    from fixloop.testing.site import Order
 
     known = next((each for each in NETWORKS if each == network), None)
     if known is None:

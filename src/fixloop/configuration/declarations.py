@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from configparser import Error as IniError
 from configparser import RawConfigParser
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -46,17 +47,15 @@ class Declarations(NamedTuple):
 
     def place(self, signs: Signs) -> str:
         """Where the project configures the tool or depends on it, as `pyproject.toml: [tool.ruff]`; else empty."""
-        for table in signs.tables:
-            if table in self.tools:
-                return f"pyproject.toml: [tool.{table}]"
-        for name in signs.files:
-            if (self.directory / name).is_file():
-                return name
-        for file, section in (place.split(":", 1) for place in signs.sections):
-            if self.section(file, section) is not None:
-                return f"{file}: [{section}]"
+        sections = (place.split(":", 1) for place in signs.sections)
         named = (name for name in signs.dependencies if name in self.dependencies)
-        return next((f"{self.dependencies[name]}: {name}" for name in named), "")
+        found = chain(
+            (f"pyproject.toml: [tool.{table}]" for table in signs.tables if table in self.tools),
+            (name for name in signs.files if (self.directory / name).is_file()),
+            (f"{file}: [{name}]" for file, name in sections if self.section(file, name) is not None),
+            (f"{self.dependencies[name]}: {name}" for name in named),
+        )
+        return next(found, "")
 
     def section(self, file: str, name: str) -> Mapping[str, str] | None:
         return self.ini.get(file, {}).get(name)

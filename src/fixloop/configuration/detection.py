@@ -130,17 +130,14 @@ def _missing(needs: tuple[Need, ...], installed: Installed | None) -> list[Need]
 def _unverified(
     name: str, specialist: str, needs: tuple[Need, ...], installed: Installed | None, *, blocks: bool = False
 ) -> Unverified:
-    missing = _missing(needs, installed)
+    missing, reason = _missing(needs, installed), "only the project knows its command"
+    remedy = f"name it in fixloop.toml, in [[specialist.{specialist}.check]]"
     if missing and installed is not None:
-        need, is_named = missing[0], missing[0].name in name.split()
-        remedy = need.remedy
-        if need.kind == "file":
-            reason = f"{need.name} is missing"
-        elif need.kind == "program":
-            reason = f"{'' if is_named else f'{need.name} '}neither in {installed.where} nor on the PATH"
-        else:
-            reason = f"{'' if is_named else f'{need.name} is '}not installed in {installed.where}"
-    else:
-        reason = "only the project knows its command"
-        remedy = f"name it in fixloop.toml, in [[specialist.{specialist}.check]]"
+        need, remedy = missing[0], missing[0].remedy
+        is_named = need.name in name.split()
+        reason = {
+            "file": f"{need.name} is missing",
+            "program": f"{'' if is_named else f'{need.name} '}neither in {installed.where} nor on the PATH",
+            "module": f"{'' if is_named else f'{need.name} is '}not installed in {installed.where}",
+        }[need.kind]
     return Unverified(name=name, specialist=specialist, reason=reason, remedy=remedy, blocks=blocks)

@@ -116,10 +116,9 @@ def init(
         parts.append(NOTHING_DETECTED)
     if configuration.unverified:
         parts.append("\n# Found here, and not checked:\n")
-    parts += [
-        f"#   {entry.name} ({entry.specialist}): {entry.reason}; {entry.remedy}\n"
-        for entry in configuration.unverified
-    ]
+    for left_out in configuration.unverified:
+        what = f"{left_out.name} ({left_out.specialist})"
+        parts.append(f"#   {what}: {left_out.reason}; {left_out.remedy}\n")
     return "".join(parts)
 
 

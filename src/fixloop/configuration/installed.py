@@ -89,12 +89,7 @@ class Installed:
         env = {**self.variables, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
-                command,
-                cwd=self.directory,
-                env=env,
-                capture_output=True,
-                timeout=COLLECT_SECONDS,
-                check=False,
+                command, cwd=self.directory, env=env, capture_output=True, timeout=COLLECT_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -52,7 +52,6 @@ _NO_CHECK: Final = re.compile(
 # Not a shell pattern, despite the braces.
 _PLACEHOLDER: Final = re.compile(r"\{(?:junit|jest|eslint)\}")
 _WRITES: Final = re.compile(r"--(?:fix|write)\b")
-_NO_TESTS: Final = "no test specified"
 
 
 class _Project(NamedTuple):
@@ -103,12 +102,12 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
     name = next((name for name in _TEST_SCRIPTS if name in project.scripts), "")
-    if not name or _NO_TESTS in project.scripts[name]:
+    if not name or "no test specified" in project.scripts[name]:
         return
     calls = calls_of(name, project.scripts)
     if calls and all(_is_check(call, project) for call in calls):
         for call in calls:
-            yield _proposal(call, f"scripts.{name}", project)
+            yield _proposal(call, f"package.json: scripts.{name}", project)
     else:
         yield _whole(name, project, runs_tests=True)
 
@@ -125,7 +124,7 @@ def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
         return
     for call in known:
         if not TOOLS[call.tool].tests:
-            yield _proposal(call, f"scripts.{name}", project)
+            yield _proposal(call, f"package.json: scripts.{name}", project)
 
 
 def _is_asked(call: Call) -> bool:
@@ -156,11 +155,8 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
     programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
     sources = call.arguments() if call.tool in BUILDERS else ()
     built = [word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts"))]
-    command = (
-        *(_program(word) if word in programs else word for word in call.wrapper),
-        _program(call.tool),
-        *words,
-    )
+    wrapper = (_program(word) if word in programs else word for word in call.wrapper)
+    command = (*wrapper, _program(call.tool), *words)
     if call.variables:
         command = ("env", *call.variables, *command)
     if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in command)):
@@ -173,7 +169,7 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
         "test-runner" if tool.tests else "code-quality",
         "node --test" if call.tool == "node" else call.tool,
         command,
-        _why(where),
+        where,
         Need("program", "node", "install Node.js"),
         *(Need("file", _program(word), project.install) for word in programs),
         *(Need("file", word, "build it, and keep it in git, or leave the check out") for word in built),
@@ -210,13 +206,9 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     needs = [Need("program", project.manager, f"install {project.manager}")]
     if project.dependencies:
         needs.append(Need("file", "node_modules", project.install))
-    specialist, why = "test-runner" if runs_tests else "code-quality", _why(f"scripts.{name}")
+    specialist, why = "test-runner" if runs_tests else "code-quality", f"package.json: scripts.{name}"
     return proposal(specialist, label, (*run, *separator, *report), why, *needs, runs_tests=runs_tests)
 
 
 def _program(tool: str) -> str:
     return tool if tool == "node" else f"node_modules/.bin/{tool}"
-
-
-def _why(where: str) -> str:
-    return f"package.json: {where}" if where.startswith("scripts.") else where

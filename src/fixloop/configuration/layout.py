@@ -4,7 +4,7 @@ Opens no file. Names that Python cannot import are left out: a tool could take t
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -35,26 +35,12 @@ def unittest_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def first_with_tests(directory: Path, kind: str, patterns: Sequence[str] = ()) -> str:
-    """The first of `tests/{kind}` and `test/{kind}` that holds test files; empty if neither does."""
-    for parent in ("tests", "test"):
-        for path in files_below(directory / parent / kind):
-            if any(fnmatch(path.name, pattern) for pattern in patterns or TEST_FILES):
-                return f"{parent}/{kind}"
-    return ""
-
-
 def sources_of(directory: Path) -> tuple[str, ...]:
     """The project's own code: `src`, else its top packages and modules, else its top folders with code."""
     if has_python(directory / "src"):
         return ("src",)
-    modules = [
-        entry.name
-        for entry in sorted(directory.glob("*.py"))
-        if entry.is_file()
-        and entry.stem.isidentifier()
-        and not any(fnmatch(entry.name, pattern) for pattern in NOT_MODULES)
-    ]
+    files = (each for each in sorted(directory.glob("*.py")) if each.is_file() and each.stem.isidentifier())
+    modules = [each.name for each in files if not any(fnmatch(each.name, name) for name in NOT_MODULES)]
     return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
 
 
@@ -70,14 +56,9 @@ def projects_below(directory: Path) -> tuple[str, ...]:
 
 
 def _folders(directory: Path, holding: str) -> tuple[str, ...]:
-    return tuple(
-        entry.name
-        for entry in sorted(directory.iterdir())
-        if entry.is_dir()
-        and entry.name.isidentifier()
-        and entry.name not in NOT_SOURCES | PRUNED
-        and next(entry.glob(holding), None) is not None
-    )
+    named = (each for each in sorted(directory.iterdir()) if each.is_dir() and each.name.isidentifier())
+    own = (each for each in named if each.name not in NOT_SOURCES | PRUNED)
+    return tuple(each.name for each in own if any(each.glob(holding)))
 
 
 def files_below(directory: Path) -> Iterator[Path]:

@@ -44,31 +44,31 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
     if layout.has_python(project.directory):
         scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
         if scope is not None:
-            paths = scope.paths or (".",)
             report = ("--output-format", "sarif", "--output-file", "{sarif}")
-            command = ("ruff", "check", "--no-fix", *report, *scope.options, *paths)
-            yield proposal(SPECIALIST, "ruff", command, scope.why, project.program("ruff"), paths=paths)
+            yield _checked(project, scope, "ruff", ("ruff", "check", "--no-fix", *report))
         # Only one formatter: two never agree. A project that configures ruff as a linter has not chosen its formatter.
         ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
         if ruff is None:
-            files = ("ruff.toml", ".ruff.toml")
             tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
-            tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in files}
+            tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in RUFF_SIGNS.files}
             ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
         black = None
         if ruff is not None or not project.declared.place(YAPF_SIGNS):
             signs = Signs() if ruff is not None else BLACK_SIGNS
             black = _scope(project, BLACK, ("black", "black-jupyter"), signs)
         if black is not None:
-            paths = black.paths or (".",)
-            command = ("black", "--check", *black.options, *paths)
-            yield proposal(SPECIALIST, "black", command, black.why, project.program("black"), paths=paths)
+            yield _checked(project, black, "black", ("black", "--check"))
         elif ruff is not None:
-            paths = ruff.paths or (".",)
-            command = ("ruff", "format", "--check", *ruff.options, *paths)
-            need = project.program("ruff")
-            yield proposal(SPECIALIST, "format", command, ruff.why, need, tool="ruff format", paths=paths)
+            yield _checked(project, ruff, "format", ("ruff", "format", "--check"), tool="ruff format")
     yield from _mypy(project)
+
+
+def _checked(
+    project: PythonProject, scope: Scope, name: str, command: tuple[str, ...], *, tool: str = ""
+) -> Proposal:
+    paths, need = scope.paths or (".",), project.program(command[0])
+    words = (*command, *scope.options, *paths)
+    return proposal(SPECIALIST, name, words, scope.why, need, tool=tool, paths=paths)
 
 
 def _mypy(project: PythonProject) -> Iterator[Proposal]:
@@ -77,11 +77,10 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
     if scope is None:
         return
     declared = project.declared
-    tables = [declared.table("mypy")]
-    tables += [dict(declared.section(file, "mypy") or {}) for file in ("mypy.ini", ".mypy.ini", "setup.cfg")]
-    names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(
-        table.get(key) for table in tables for key in ("files", "packages", "modules")
-    )
+    files = (*MYPY_SIGNS.files, "setup.cfg")
+    tables = [declared.table("mypy"), *(dict(declared.section(file, "mypy") or {}) for file in files)]
+    named = (table.get(key) for table in tables for key in ("files", "packages", "modules"))
+    names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(named)
     paths = scope.paths or (() if names_targets else layout.sources_of(project.directory))
     if not paths and not names_targets:
         return
@@ -145,8 +144,7 @@ def scanners(project: PythonProject) -> Iterator[Proposal]:
     # bandit does not find the project's settings by itself.
     places = [("-c", "pyproject.toml")] if "bandit" in declared.tools else []
     places += [("--ini", ".bandit")] if declared.section(".bandit", "bandit") is not None else []
-    files = (".bandit", "bandit.yaml", "bandit.yml")
-    places += [("-c", name) for name in files if (declared.directory / name).is_file()]
+    places += [("-c", name) for name in BANDIT_SIGNS.files if (declared.directory / name).is_file()]
     options: tuple[str, ...] = next(iter(places), ())
     bandit = ("bandit", "-q", "-r", *options)
     need = project.program("bandit")

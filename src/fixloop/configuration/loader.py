@@ -45,7 +45,7 @@ def load_configuration(
     there is nothing to check (A2, K28, K38).
     """
     document = document or read_document(directory)
-    written = settings_in(document)
+    written = _section(FileSettings, document.table, document.place)
     if installed is not None and written.workspace.home:
         installed = replace(installed, ask=partial(importable_modules, user_site=True))
     # Setup has not installed anything yet.
@@ -152,12 +152,8 @@ def _nothing_to_check(
 S = TypeVar("S", bound=settings.Section)
 
 
-def settings_in(document: Document) -> settings.FileSettings:
-    """The typed settings of `document`; refuses an unknown key (with the nearest known one), a wrong type or value."""
-    return _section(settings.FileSettings, document.table, document.place)
-
-
 def _section(section: type[S], value: Any, place: Place) -> S:
+    """The typed settings of a section; refuses an unknown key (with the nearest known one), a wrong type or value."""
     keys = settings.keys_of(section)
     for name in _table(value, place):
         if name in keys:
@@ -171,8 +167,7 @@ def _section(section: type[S], value: Any, place: Place) -> S:
         else:
             told = advice(name, keys, f"known are {', '.join(keys)}")
         where = f"in {place.heading}" if place.heading else "at the top"
-        bare = place._replace(prefix="", section="", item=0)
-        raise bare.error(f"unknown key {shown(name)} {where}; {told}")
+        raise UsageError(f"{place.file}: unknown key {shown(name)} {where}; {told}")
     # In the order of the keys, so that the first error does not depend on the order in the file.
     found = {name: _value(key, value[name], place.at(name)) for name, key in keys.items() if name in value}
     return section.model_validate(found)
@@ -197,8 +192,7 @@ def _value(key: settings.Key, value: Any, place: Place) -> Any:
             if name not in NAMES:
                 told = advice(name.removesuffix("-specialist"), NAMES, f"the six are {', '.join(NAMES)}")
                 where = f"[{inside.heading.strip('[]')}]"
-                bare = inside._replace(prefix="", section="")
-                raise bare.error(f"unknown specialist {shown(name)} in {where}; {told}")
+                raise UsageError(f"{place.file}: unknown specialist {shown(name)} in {where}; {told}")
         names = [name for name in NAMES if name in value]
     else:
         for name, entry in value.items():

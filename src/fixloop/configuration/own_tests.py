@@ -190,10 +190,7 @@ def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[P
     start, pattern = given.start_directory or first or ".", given.pattern or second or USUAL
     if not os.path.isdir(directory / start):
         return files
-    below = {path: path.relative_to(start) for path in files if path.is_relative_to(start)}
-    return [
-        path
-        for path, inner in below.items()
-        if fnmatch(path.name, pattern)
-        and all((directory / start / folder / "__init__.py").is_file() for folder in [*inner.parents][:-1])
-    ]
+    below = [path for path in files if path.is_relative_to(start) and fnmatch(path.name, pattern)]
+    inside = {path: [*path.relative_to(start).parents][:-1] for path in below}
+    top = directory / start
+    return [path for path in below if all((top / each / "__init__.py").is_file() for each in inside[path])]

@@ -34,12 +34,9 @@ class Hook(NamedTuple):
 
     def leaves_out(self, path: str) -> bool:
         """Whether the hook skips `path`; an invalid expression leaves nothing out."""
-        with suppress(re.error):
-            if not re.search(self.files, path):
-                return True
-        for expression in self.exclude:
+        for expression, leaves_out in ((self.files, False), *((each, True) for each in self.exclude)):
             with suppress(re.error):
-                if re.search(expression, path):
+                if bool(re.search(expression, path)) is leaves_out:
                     return True
         return False
 

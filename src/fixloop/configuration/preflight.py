@@ -57,25 +57,15 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
         hints.append(
             f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"
         )
-    return Preflight(
-        directory=str(directory.absolute()),
-        interpreter=asked.interpreter.path
-        if asked is not None and (uses_python or has_python(directory))
-        else "",
-        checks=tuple(
-            Planned(
-                entry.name,
-                check.name,
-                shlex.join(check.command),
-                check.why or WRITTEN,
-                "what [workspace] setup makes" if later else _needs(check, asked),
-            )
-            for entry in configuration.specialists
-            for check in entry.checks
-        ),
-        unverified=configuration.unverified,
-        hints=tuple(hints),
-    )
+    interpreter = asked.interpreter.path if asked and (uses_python or has_python(directory)) else ""
+    checks = []
+    for entry in configuration.specialists:
+        for check in entry.checks:
+            needs = "what [workspace] setup makes" if later else _needs(check, asked)
+            command, why = shlex.join(check.command), check.why or WRITTEN
+            checks.append(Planned(entry.name, check.name, command, why, needs))
+    place = str(directory.absolute())
+    return Preflight(place, interpreter, tuple(checks), configuration.unverified, tuple(hints))
 
 
 def lines(preflight: Preflight) -> list[str]:

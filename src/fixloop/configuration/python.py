@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout, own_tests
 from fixloop.configuration.declarations import Declarations, Signs
-from fixloop.configuration.linters import linters, scanners
+from fixloop.configuration.linters import YAPF_SIGNS, linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
 from fixloop.configuration.python_project import PythonProject, Tests, tests_of
@@ -59,11 +59,8 @@ def measuring(project: PythonProject) -> tuple[str, ...]:
 
 def _settings(declared: Declarations, part: str) -> dict[str, Any]:
     settings: dict[str, Any] = dict(declared.table("coverage", part))
-    for file, section in (
-        ("setup.cfg", f"coverage:{part}"),
-        ("tox.ini", f"coverage:{part}"),
-        (".coveragerc", part),
-    ):
+    sections = {"setup.cfg": f"coverage:{part}", "tox.ini": f"coverage:{part}", ".coveragerc": part}
+    for file, section in sections.items():
         settings |= declared.section(file, section) or {}
     return settings
 
@@ -80,7 +77,7 @@ COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
 OTHERS: Final = {
     "isort": ("code-quality", Signs(("isort",), ("isort",), (".isort.cfg",))),
     "flake8": ("code-quality", Signs(("flake8",), (), (".flake8",), ("setup.cfg:flake8", "tox.ini:flake8"))),
-    "yapf": ("code-quality", Signs(("yapf",), ("yapf",), (".style.yapf",))),
+    "yapf": ("code-quality", YAPF_SIGNS),
     "pylint": ("code-quality", Signs(("pylint",), ("pylint",), (".pylintrc", "pylintrc"))),
     "pyright": ("code-quality", Signs(("pyright",), ("pyright",), ("pyrightconfig.json",))),
     "basedpyright": ("code-quality", Signs(("basedpyright",), ("basedpyright",))),
@@ -107,12 +104,23 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
         yield from _pytest(project, tests, gated)
     yield from linters(project)
     yield from scanners(project)
-    yield from _others(project)
+    for tool, (specialist, signs) in OTHERS.items():
+        hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
+        for command in project.commands:
+            words = arguments_of(tool, command)
+            # For isort and yapf, a command that changes nothing; the others only report.
+            if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words)):
+                yield proposal(specialist, tool, (tool, *words), command.why, project.program(tool))
+                break
+        else:
+            if why := project.declared.place(signs) or hook:
+                yield proposal(specialist, tool, (), why)
 
 
 def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     """`tests/unit` and `tests/integration` are separate phases."""
-    folder = layout.first_with_tests(project.directory, kind, project.pytest.patterns)
+    folders = (f"tests/{kind}", f"test/{kind}")
+    folder = next((each for each in folders if _holds_tests(project, [each])), "")
     if not folder:
         return
     specialist = f"{kind}-test"
@@ -169,17 +177,3 @@ def _needs(project: PythonProject) -> list[Need]:
     """pytest's needs, with its coverage plugin if the project's own options name it."""
     needs = [project.module("pytest")]
     return [*needs, project.module("pytest_cov", "pytest-cov")] if coverage_of(project).is_measured else needs
-
-
-def _others(project: PythonProject) -> Iterator[Proposal]:
-    for tool, (specialist, signs) in OTHERS.items():
-        hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
-        for command in project.commands:
-            words = arguments_of(tool, command)
-            # For isort and yapf, a command that changes nothing; the others only report.
-            if words is not None and (tool in REPORTING or not CHECKING.isdisjoint(words)):
-                yield proposal(specialist, tool, (tool, *words), command.why, project.program(tool))
-                break
-        else:
-            if why := project.declared.place(signs) or hook:
-                yield proposal(specialist, tool, (), why)

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fixloop.configuration.place import Place, advice, shown
-from fixloop.configuration.settings import VALIDATION_LOOP, CycleSettings, FileSettings, HandoffSettings, Role
+from fixloop.configuration.settings import (
+    VALIDATION_LOOP,
+    CycleSettings,
+    FileSettings,
+    HandoffSettings,
+    ProfileSettings,
+    Role,
+)
 from fixloop.errors import UsageError
 from fixloop.profile_table import Registered, loaded, names, registered
 
@@ -28,43 +35,41 @@ def sections_of_profiles(written: FileSettings, place: Place) -> dict[str, Any]:
 def cycle_settings(written: CycleSettings, place: Place, own: Registered) -> CycleSettings:
     """The settings of `[cycle]`, with its agents by key; refuses invalid combinations."""
     inside, order = place.inside("agent"), loaded(own.order)
-    agents: dict[str, Role] = {}
-    places: dict[str, Place] = {}
-    for name, role in written.agent.items():
-        key, at = name.lower(), inside.inside(name)
-        if key not in own.agents:
-            # An additional agent must say whom it waits for (K17).
-            if role.depends_on is None:
-                raise _unknown(name, own.agents, inside)
-            if key in _TAKEN:
-                raise at.error(f"cannot be, because {key} is no agent's name; choose another")
-        _refuse_twice(key, agents, inside)
-        agents[key], places[key] = _checked(role, at, may_loop=key not in _WRITERS, who="vas"), at
+    agents = _agents(written, inside, own)
     try:
         order.check(graph_of(agents, order.default) or order.default)
     except UsageError as error:
         # The error for an impossible order names the key and its value (C44).
-        for key, role in agents.items():
-            if role.depends_on is not None and key in str(error):
+        for name, role in written.agent.items():
+            if role.depends_on is not None and name.lower() in str(error):
                 told = ", ".join(role.depends_on)
-                raise places[key].at("depends_on").error(f"is {told!r}: {error}") from None
+                raise inside.inside(name).at("depends_on").error(f"is {told!r}: {error}") from None
         raise
     return written.model_copy(update={"agent": agents})
 
 
 def handoff_settings(written: HandoffSettings, place: Place, own: Registered) -> HandoffSettings:
     """The settings of `[handoff]`, with its agents by key; refuses invalid combinations."""
-    inside = place.inside("agent")
-    agents: dict[str, Role] = {}
+    return written.model_copy(update={"agent": _agents(written, place.inside("agent"), own)})
+
+
+def _agents(written: ProfileSettings, inside: Place, own: Registered) -> dict[str, Role]:
+    """The agents by key. A cycle may have more than its own, if they say whom they wait for (K17)."""
+    is_cycle, agents = isinstance(written, CycleSettings), dict[str, Role]()
     for name, role in written.agent.items():
         key, at = name.lower(), inside.inside(name)
-        if key not in own.agents:
-            raise _unknown(name, own.agents, inside)
-        if role.depends_on is not None:
+        if key not in own.agents and (role.depends_on is None or not is_cycle):
+            told, where = advice(name, own.agents, f"the four are {', '.join(own.agents)}"), inside.heading
+            raise UsageError(f"{inside.file}: unknown agent {shown(name)} in [{where.strip('[]')}]; {told}")
+        if key not in own.agents and key in _TAKEN:
+            raise at.error(f"cannot be, because {key} is no agent's name; choose another")
+        if role.depends_on is not None and not is_cycle:
             raise at.at("depends_on").error("has no effect, because handoffs have their routes")
-        _refuse_twice(key, agents, inside)
-        agents[key] = _checked(role, at, may_loop=key == "reviewer", who="the reviewer")
-    return written.model_copy(update={"agent": agents})
+        if key in agents:
+            raise inside.error(f"has {key} twice, in capitals and in small letters; keep one")
+        may_loop = key not in _WRITERS if is_cycle else key == "reviewer"
+        agents[key] = _checked(role, at, may_loop=may_loop, who="vas" if is_cycle else "the reviewer")
+    return agents
 
 
 def graph_of(agents: Mapping[str, Role], default: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
@@ -91,14 +96,3 @@ def _checked(role: Role, place: Place, *, may_loop: bool, who: str) -> Role:
             f"is {VALIDATION_LOOP!r}, which judges what others wrote; it can be the command of {who}"
         )
     return role.model_copy(update={"outside": False})
-
-
-def _refuse_twice(key: str, agents: Mapping[str, Role], inside: Place) -> None:
-    if key in agents:
-        raise inside.error(f"has {key} twice, in capitals and in small letters; keep one")
-
-
-def _unknown(name: str, known: Iterable[str], inside: Place) -> Exception:
-    told = advice(name, known, f"the four are {', '.join(known)}")
-    bare = inside._replace(prefix="", section="")
-    return bare.error(f"unknown agent {shown(name)} in [{inside.heading.strip('[]')}]; {told}")

@@ -53,19 +53,15 @@ def is_test(path: str) -> bool:
 def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD) -> dict[bytes, Kind]:
     """The paths changed since `old` that judge, each with its kind."""
     found: dict[bytes, Kind] = {}
-    lists = shipped()
-    sought = 0
+    lists, sought = shipped(), 0
+    searched = lists["data"] + lists["helper"]
     for delta in changed:
         path = os.fsdecode(delta.path)
         kind = kind_of(path, trust, is_new=delta.is_addition)
         if kind is Kind.PRODUCT and trust.said_of(path) is None:
             if has_parts(path):
                 kind = Kind.GATE if _judging_part_changed(git, delta) else kind
-            elif (
-                not delta.is_addition
-                and sought < _MOST_SOUGHT
-                and matches(path, lists["data"] + lists["helper"])
-            ):
+            elif not delta.is_addition and sought < _MOST_SOUGHT and matches(path, searched):
                 sought += 1
                 kind = Kind.TEST if _is_read_by_tests_alone(git, old, path, trust) else kind
         if kind is not Kind.PRODUCT:
@@ -77,10 +73,8 @@ def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD)
             name for lock, names in lists["locks"].items() if matches(path, (lock,)) for name in names
         }
         above = path.rpartition("/")[0]
-        goes_along = any(
-            posixpath.basename(each) in manifests and each.startswith(above and f"{above}/")
-            for each in judged
-        )
+        below = (each for each in judged if each.startswith(above and f"{above}/"))
+        goes_along = any(posixpath.basename(each) in manifests for each in below)
         if goes_along and trust.said_of(path) is None:
             del found[os.fsencode(path)]
     return found

@@ -25,13 +25,11 @@ SHOWN: Final = 3
 
 
 class Copied(NamedTuple):
-    """The copied files, and the messages about them."""
+    """The copied files, and the messages about them: fields of a `Snapshot`."""
 
-    commit: str = ""
-    """Empty if there are none."""
-    submodules: tuple[str, ...] = ()
-    """Submodules that are empty folders in a workspace."""
-    notes: tuple[str, ...] = ()
+    copied: str
+    submodules: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 class Wanted(NamedTuple):
@@ -93,12 +91,10 @@ def _notes(
 ) -> Iterator[str]:
     if copied:
         first, *others = copied
-        more = f" and {len(others)} more" if others else ""
-        verb = "" if others else " and"
-        yield (
-            f"copies {shown(first)}{more}: ignored by git{verb or ','} imported by {shown(copied[first])}"
-            + (" and others" if others else "")
-        )
+        what, how, by = shown(first), "ignored by git and imported by", shown(copied[first])
+        if others:
+            what, how, by = f"{what} and {len(others)} more", how.replace(" and", ","), f"{by} and others"
+        yield f"copies {what}: {how} {by}"
     yield from refused
     file = top / "pyproject.toml"
     if file.is_file():

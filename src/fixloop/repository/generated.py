@@ -10,6 +10,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,17 +34,46 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
 
     Imports start at the top of `git`, where commands run (`directory`), in `src`, and next to the top-level packages.
     """
-    ignored = {}
+    modules = {path for path in tracked if path.endswith(b".py")}
+    wanted: dict[bytes, list[bytes]] = {}
     for path in _ignored(git):
         folder, _, name = path.rpartition(b"/")
         if named := MODULE.fullmatch(name):
             # Without the suffix of its kind.
-            ignored[path] = _joined(folder, named[1])
-    if not ignored:
+            key = _joined(folder, named[1])
+            if modules.isdisjoint({key + b".py", key + b"/__init__.py"}):
+                wanted.setdefault(key, []).append(path)
+    if not wanted:
         return {}
-    modules = {path for path in tracked if path.endswith(b".py")}
-    search = _Search(git.directory, ignored, modules, os.path.relpath(directory, git.directory))
-    return search.run()
+    below = os.path.relpath(directory, git.directory)
+    here = b"" if below == "." else os.fsencode(below)
+    packages = {path.rpartition(b"/")[0] for path in modules if path.endswith(b"/__init__.py")}
+    tops = {package.rpartition(b"/")[0] for package in packages} - packages
+    roots = {b"", b"src", here, _joined(here, b"src")} | tops
+    # The first part of each path that no tracked module shares: an import of the file must contain it.
+    known, names = roots.union(*map(folders_of, modules)), set()
+    for path in chain.from_iterable(wanted.values()):
+        new = next((folder for folder in folders_of(path) if folder not in known), b"")
+        names.add(new.rpartition(b"/")[2] or path.rpartition(b"/")[2].partition(b".")[0])
+    found: dict[bytes, bytes] = {}
+    waiting = sorted(modules)
+    while waiting:
+        importer = waiting.pop()
+        folder = importer.rpartition(b"/")[0]
+        file = git.directory / os.fsdecode(importer)
+        for level, parts in _imports(file, names if importer in modules else {b""}):
+            above = folder
+            for _ in range(level - 1):
+                above = above.rpartition(b"/")[0]
+            # The ignored files that one import uses: the module, and the packages it is in.
+            for place in {above} if level else roots | ({folder} - packages):
+                for part in parts:
+                    place = _joined(place, part.encode())
+                    for path in (*wanted.get(place, ()), *wanted.get(place + b"/__init__", ())):
+                        if path not in found:
+                            found[path] = importer
+                            waiting += [path] if path.endswith(b".py") else []
+    return found
 
 
 def absent_version_files(top: Path, pyproject: str) -> Iterator[str]:
@@ -62,73 +92,27 @@ def absent_version_files(top: Path, pyproject: str) -> Iterator[str]:
                 yield f"{file} is not there: {tool} writes it when the project is installed"
 
 
-class _Search:
-    def __init__(self, top: Path, ignored: dict[bytes, bytes], modules: set[bytes], directory: str) -> None:
-        self.top = top
-        self.modules = modules
-        self.folders = {parent for path in modules for parent in folders_of(path)}
-        self.wanted: dict[bytes, list[bytes]] = {}
-        for path, key in ignored.items():
-            if not {key + b".py", key + b"/__init__.py"} & modules:
-                self.wanted.setdefault(key, []).append(path)
-        here = b"" if directory == "." else os.fsencode(directory)
-        packages = {path.rpartition(b"/")[0] for path in modules if path.endswith(b"/__init__.py")}
-        tops = {package.rpartition(b"/")[0] for package in packages} - packages
-        self.roots = {b"", b"src", here, _joined(here, b"src")} | tops
-        self.packages = packages
-
-    def run(self) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        # The first part of each path that no tracked module shares: an import of the file must contain it.
-        known = self.folders | self.roots
-        names = set()
-        for path in (path for paths in self.wanted.values() for path in paths):
-            new = next((folder for folder in folders_of(path) if folder not in known), b"")
-            names.add(new.rpartition(b"/")[2] or path.rpartition(b"/")[2].partition(b".")[0])
-        waiting = sorted(self.modules)
-        while waiting:
-            importer = waiting.pop()
-            for path in self._imported_by(importer, names):
-                if path not in found:
-                    found[path] = importer
-                    waiting += [path] if path.endswith(b".py") else []
-        return found
-
-    def _imported_by(self, importer: bytes, names: set[bytes]) -> Iterator[bytes]:
-        try:
-            source = (self.top / os.fsdecode(importer)).read_bytes()
-        except OSError:
-            return
-        if importer in self.modules and not any(name in source for name in names):
-            return  # parsing costs a hundred times as much as looking
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return
-        # The modules that may be meant: number of dots, and parts. `from a import b` may mean `a.b`.
-        imports: list[tuple[int, list[str]]] = []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                imports += [(0, alias.name.split(".")) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                base = node.module.split(".") if node.module else []
-                imports += [(node.level, [*base, alias.name]) for alias in node.names]
-        folder = importer.rpartition(b"/")[0]
-        for level, parts in imports:
-            starts = self.roots | ({folder} - self.packages)
-            if level:
-                above = folder
-                for _ in range(level - 1):
-                    above = above.rpartition(b"/")[0]
-                starts = {above}
-            # The ignored files that one import uses: the module, and the packages it is in.
-            for place in starts:
-                for part in parts:
-                    place = _joined(place, part.encode())
-                    yield from self.wanted.get(place, ())
-                    yield from self.wanted.get(place + b"/__init__", ())
+def _imports(file: Path, names: Collection[bytes]) -> list[tuple[int, list[str]]]:
+    """The modules that a source with one of `names` in it may mean: number of dots, and parts. `from a import b` may
+    mean `a.b`. None for a source that cannot be read."""
+    try:
+        source = file.read_bytes()
+        # Parsing costs a hundred times as much as looking.
+        if not any(name in source for name in names):
+            return []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    imports: list[tuple[int, list[str]]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports += [(0, alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module.split(".") if node.module else []
+            imports += [(node.level, [*base, alias.name]) for alias in node.names]
+    return imports
 
 
 def _ignored(git: Git) -> Iterator[bytes]:

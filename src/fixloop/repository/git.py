@@ -194,9 +194,7 @@ def require_git() -> None:
 def shown(path: bytes) -> str:
     """A file name for printing: escaped if it is not UTF-8 or would break a line."""
     text = path.decode("utf-8", "backslashreplace")
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def one_line(text: str, limit: int = 300) -> str:

@@ -47,26 +47,20 @@ class Setting(NamedTuple):
     value: str
 
 
-def read_settings(listed: bytes) -> list[Setting]:
-    """Parse the output of `git config --list --show-scope -z`."""
-    fields = listed.decode("utf-8", "surrogateescape").split("\0")
-    pairs = zip(fields[::2], fields[1::2], strict=False)
-    split = ((scope, *setting.partition("\n")[::2]) for scope, setting in pairs)
-    return [Setting(*parts) for parts in split]
-
-
 def settings_of(
     directory: Path, git_dir: Path | None, variables: Mapping[str, str], listed: Callable[[], bytes | None]
 ) -> Sequence[Setting]:
-    """The configuration in force, from `listed`, which returns None if it cannot be read. It is cached while the
-    contents of all its files stay the same; a configuration that includes files is listed each time."""
+    """The configuration in force, from `listed`, the output of `git config --list --show-scope -z` or None.
+    It is cached while the contents of all its files stay the same, unless it includes files."""
     before = _files(directory, git_dir, variables)
     if before and before in _known:
         return _known[before]
     found = listed()
     if found is None:
         return ()
-    settings = read_settings(found)
+    fields = found.decode("utf-8", "surrogateescape").split("\0")
+    pairs = zip(fields[::2], fields[1::2], strict=False)
+    settings = [Setting(scope, *setting.partition("\n")[::2]) for scope, setting in pairs]
     includes = any(each.key.startswith(_INCLUDES) for each in settings)
     # Unless they were changed in the meantime.
     if before and not includes and before == _files(directory, git_dir, variables):

@@ -14,6 +14,7 @@ from typing import Final
 from fixloop.errors import UsageError
 from fixloop.repository import tree as trees
 from fixloop.repository.change import Change, change_between
+from fixloop.repository.copied import DATE
 from fixloop.repository.git import Git, shown
 from fixloop.repository.identity import is_repository, top_of
 from fixloop.repository.mirror import Mirror
@@ -48,10 +49,8 @@ def merge_trees(mirror: Mirror, base: str, ours: str, theirs: str) -> Merged:
     for path in wanted.keys() - leaving - current.keys():
         if path in folders or not staying.isdisjoint(trees.folders_of(path)):
             conflicts.add(path)
-    if conflicts:
+    if conflicts or not wanted:
         return Merged(ours, tuple(sorted(map(shown, conflicts))))
-    if not wanted:
-        return Merged(ours, ())
     return Merged(trees.tree_with(git, ours, wanted), ())
 
 
@@ -183,7 +182,7 @@ def import_folder(top: Path, base: str, mirror: Mirror) -> str:
     # Files in the snapshot count as tracked, even if the user's own repository ignores them.
     tracked = {**trees.tracked_in_tree(mirror.git, base), **trees.tracked_in_index(git)}
     tree = trees.write_tree(git, tracked=tracked)
-    commit = trees.commit_tree(git, tree, [], "fixloop: the checkout\n", dated="2000-01-01T00:00:00+0000")
+    commit = trees.commit_tree(git, tree, [], "fixloop: the checkout\n", dated=DATE)
     mirror.receive(git, commit, "checkout")
     return tree
 

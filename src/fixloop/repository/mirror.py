@@ -157,12 +157,8 @@ class Mirror:
     def forget(self, workflows: Iterable[str]) -> list[str]:
         """Remove the refs that only these workflows needed; returns the commits."""
         gone, users = set(workflows), self.users()
-        kept = {
-            commit
-            for name, user in users.items()
-            if name not in gone
-            for commit in (user.base, user.tip, *user.others)
-        }
+        staying = (user for name, user in users.items() if name not in gone)
+        kept = {commit for user in staying for commit in (user.base, user.tip, *user.others)}
         with self.locked() as git:
             theirs: set[str] = set()
             for user in (users[name] for name in gone & users.keys()):

@@ -65,9 +65,7 @@ class Moves:
         output = self.git.output("diff", *options, old, new) if old != new else b""
         for line in output.split(b"\n"):
             if match := _HUNK.match(line):
-                start, length, new_start, new_length = (
-                    int(part) if part else 1 for part in match.groups(b"")
-                )
+                start, length, new_start, new_length = (int(part or 1) for part in match.groups())
                 hunks.append((start, length, new_start, new_length))
                 before, after = start, new_start
             elif hunks and line[:1] == b"-":

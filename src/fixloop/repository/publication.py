@@ -53,22 +53,16 @@ def _obstacle(git: Git, branch: str, issue: int, tip: str) -> str:
     now = git.found("rev-parse", "-q", "--verify", f"refs/heads/{branch}")
     if now in ("", tip):
         return ""
-    place = ""
+    place, left = "", f"and was left as it is; the work is refs/fixloop/{issue}/tip"
     for field in git.output("worktree", "list", "--porcelain", "-z").split(b"\0"):
         if field.startswith(b"worktree "):
             place = field.decode("utf-8", "replace").removeprefix("worktree ")
         if field == f"branch refs/heads/{branch}".encode() and place:
-            return (
-                f"branch {branch} is checked out in {place} and was left as it is; "
-                f"the work is refs/fixloop/{issue}/tip"
-            )
+            return f"branch {branch} is checked out in {place} {left}"
     ours = git.found("rev-parse", "-q", "--verify", f"refs/fixloop/{issue}/tip")
     if now == ours or git.run("merge-base", "--is-ancestor", now, tip, accept=(0, 1)).returncode == 0:
         return ""
-    return (
-        f"branch {branch} has commits that are not fixloop's and was left as it is; "
-        f"the work is refs/fixloop/{issue}/tip"
-    )
+    return f"branch {branch} has commits that are not fixloop's {left}"
 
 
 NO_EXTRAS = ("--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")

@@ -105,14 +105,13 @@ def take_snapshot(
         raise UsageError(told)
     mirror.receive(git, commit, _ref(issue))
     wanted = Wanted(copy_globs, top / subdirectory, is_ref=ref is not None)
-    copied = gather(git, mirror, commit, wanted)
+    gathered = gather(git, mirror, commit, wanted)
     if issue:
         # Both commits get refs in the user's repository, from which other machines fetch them.
         write_ref(git, f"refs/fixloop/{_ref(issue)}", commit)
-    if issue and copied.commit:
-        if not git.found("cat-file", "-t", copied.commit):
-            git.run("unpack-objects", "-q", stdin=mirror.pack(copied.commit))
-        write_ref(git, f"refs/fixloop/{issue}/copied", copied.commit)
+    if issue and gathered.copied:
+        _lend(mirror, git, gathered.copied)
+        write_ref(git, f"refs/fixloop/{issue}/copied", gathered.copied)
     return Snapshot(
         source=str(top),
         subdirectory=subdirectory,
@@ -122,10 +121,8 @@ def take_snapshot(
         branch=ref or git.found("symbolic-ref", "-q", "--short", "HEAD"),
         subject=taken.subject,
         author=taken.author,
-        copied=copied.commit,
-        submodules=copied.submodules,
-        notes=copied.notes,
         origin=public_address(git.setting("remote.origin.url")),
+        **gathered._asdict(),
     )
 
 
@@ -251,8 +248,7 @@ def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
             mirror.write(git, "update-ref", "--stdin", stdin=_updates(refs))
         return
     if snapshot.copied:
-        if not users.found("cat-file", "-t", snapshot.copied):
-            users.run("unpack-objects", "-q", stdin=mirror.pack(snapshot.copied))
+        _lend(mirror, users, snapshot.copied)
         refs |= {f"refs/fixloop/{issue}/copied": snapshot.copied for issue in issues}
     try:
         users.run("update-ref", "--stdin", stdin=_updates(refs))
@@ -260,6 +256,12 @@ def keep_for(snapshot: Snapshot, issues: Collection[int], cache: Path) -> None:
         # One by one, each error names its ref, and lock files of a dead git are removed.
         for name, commit in refs.items():
             write_ref(users, name, commit)
+
+
+def _lend(mirror: Mirror, users: Git, copied: str) -> None:
+    """Give the user's repository the objects of a commit with copied files."""
+    if not users.found("cat-file", "-t", copied):
+        users.run("unpack-objects", "-q", stdin=mirror.pack(copied))
 
 
 def _updates(refs: Mapping[str, str]) -> bytes:
@@ -272,9 +274,7 @@ def issues_handed_in(top: Path) -> list[int]:
         names = Git(top).found("for-each-ref", "--format=%(refname)", "refs/fixloop/*/base")
     except (FixloopError, OSError):
         return []
-    return sorted(
-        int(number) for number in re.findall(r"^refs/fixloop/(\d{1,15})/base$", names, re.MULTILINE)
-    )
+    return sorted(map(int, re.findall(r"^refs/fixloop/(\d{1,15})/base$", names, re.MULTILINE)))
 
 
 def is_url(text: str) -> bool:
@@ -293,17 +293,9 @@ def _plain(top: Path, mirror: Mirror, issue: int, copy_globs: Sequence[str], ref
     tree = trees.write_tree(git, tracked={})
     commit = trees.commit_tree(git, tree, [], MESSAGE, dated=DATE)
     mirror.keep(commit, _ref(issue))
-    copied = gather(git, mirror, commit, Wanted(copy_globs, top))
-    return Snapshot(
-        source=str(top),
-        commit=commit,
-        tree=tree,
-        is_git=False,
-        changed=True,
-        copied=copied.commit,
-        copy_globs=tuple(copy_globs),
-        notes=copied.notes,
-    )
+    gathered = gather(git, mirror, commit, Wanted(copy_globs, top))
+    facts = {"copy_globs": tuple(copy_globs), **gathered._asdict()}
+    return Snapshot(source=str(top), commit=commit, tree=tree, is_git=False, changed=True, **facts)
 
 
 def _ref(issue: int) -> str:

@@ -53,6 +53,8 @@ NEW_BYTES: Final = 1_000_000_000
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
+_LOOKED_AT: Final = 8000
+"""The bytes that decide whether a file is binary, as in git."""
 OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _known: Final = lru_cache(maxsize=4)(Git.output)
 """The object of an id never changes, and each run reads the same few again and again."""
@@ -321,3 +323,17 @@ def contents(git: Git, blobs: Iterable[str]) -> dict[str, bytes]:
                 found[blob] = data[at : at + int(size)]
             at += int(size) + 1
     return found
+
+
+def texts(git: Git, names: Iterable[str], most_bytes: int) -> dict[str, str]:
+    """The text of each blob id or `commit:path`, except missing, binary and larger files, by two git commands."""
+    asked = [name for name in dict.fromkeys(names) if "\n" not in name]
+    lines = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
+    told = git.output("cat-file", "--batch-check=%(objecttype) %(objectsize)", stdin=lines)
+    wanted = [
+        name
+        for name, line in zip(asked, told.split(b"\n"), strict=False)
+        if line.startswith(b"blob ") and line[5:].isdigit() and int(line[5:]) <= most_bytes
+    ]
+    found = contents(git, wanted).items()
+    return {name: data.decode("utf-8", "replace") for name, data in found if b"\0" not in data[:_LOOKED_AT]}

@@ -19,9 +19,10 @@ from typing import IO, Final
 from urllib.parse import quote
 
 from fixloop.errors import FixloopError, InfrastructureError
+from fixloop.files.atomic import write_whole
 from fixloop.files.locks import Lock
 from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, password_in, ping
-from fixloop.servers.redis_binary import server_for, write_written_by
+from fixloop.servers.redis_binary import WRITTEN_BY, server_for
 from fixloop.servers.redis_place import Place
 
 # A keeper that stops gives its server 5 s to end before it kills it.
@@ -49,7 +50,15 @@ def embedded_redis(project_directory: Path) -> Iterator[str]:
             )
         socket = _reach(place)
         done = threading.Event()
-        watch = threading.Thread(target=_watch, args=(place, done), name="embedded-redis", daemon=True)
+
+        def start_again() -> None:
+            """While in use, start a new keeper if the current one is killed."""
+            while not done.wait(WATCH_SECONDS):
+                with suppress(FixloopError, OSError):
+                    if not _is_kept(place) and not done.is_set():
+                        _reach(place)
+
+        watch = threading.Thread(target=start_again, name="embedded-redis", daemon=True)
         watch.start()
         try:
             password = password_in(place.data)
@@ -115,7 +124,7 @@ def _start(place: Place) -> None:
     server, version = server_for(place.data)
     socket = place.socket()
     try:
-        write_written_by(place.data, version)
+        write_whole(place.data / WRITTEN_BY, f"{version}\n".encode(), synced=True)
         said = _launch(place, Assignment(server=str(server), data=str(place.data), socket=str(socket)))
     except OSError as error:
         told = f"the embedded Redis ({version}, {server}) cannot be started on {place.data}: {error.strerror}"
@@ -165,14 +174,6 @@ def _answer(pipe: IO[bytes]) -> str:
         if not piece or (last and said.endswith(b"\n")):
             return last
     return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
-
-
-def _watch(place: Place, done: threading.Event) -> None:
-    """While in use, start a new keeper if the current one is killed."""
-    while not done.wait(WATCH_SECONDS):
-        with suppress(FixloopError, OSError):
-            if not _is_kept(place) and not done.is_set():
-                _reach(place)
 
 
 def _keeper_hint(place: Place) -> str:

@@ -62,18 +62,18 @@ def password_in(data: str | Path) -> str:
         return ""
 
 
-def ping(path: str | Path, password: str = "", *, timeout_seconds: float = 1.0) -> Answer:
+def ping(path: str | Path, password: str = "") -> Answer:
     """Check whether the server at socket `path` is ready; one that is away or frozen is not."""
-    said = _say(path, b"PING", password, timeout_seconds)
+    said = _say(path, b"PING", password)
     return Answer(ready=said.startswith(b"+PONG"), loading=said.startswith(b"-LOADING"))
 
 
-def _say(path: str | Path, command: bytes, password: str, timeout_seconds: float) -> bytes:
-    """The answer to one command."""
+def _say(path: str | Path, command: bytes, password: str) -> bytes:
+    """The answer to one command; empty if it does not come within a second."""
     lines = [*([b"AUTH " + password.encode()] if password else []), command]
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout_seconds)
+            connection.settimeout(1.0)
             connection.connect(str(path))
             connection.sendall(b"".join(line + b"\r\n" for line in lines))
             said = b""
@@ -103,12 +103,8 @@ def _arguments(assignment: Assignment) -> list[str]:
         "daemonize": "no",
         "logfile": str(assignment.path("server.log")),
     }
-    access = str(assignment.path(ACCESS))
-    return [
-        assignment.server,
-        access,
-        *(part for name, value in settings.items() for part in (f"--{name}", value)),
-    ]
+    options = (part for name, value in settings.items() for part in (f"--{name}", value))
+    return [assignment.server, str(assignment.path(ACCESS)), *options]
 
 
 def _die_with(keeper: int) -> Callable[[], None]:
@@ -141,7 +137,7 @@ class Server:
             if not lock.take(patience_seconds=0.5):
                 # If the kernel cannot tie the server to its keeper, a killed keeper leaves a server behind.
                 _log("asking the server of a lost keeper to end")
-                _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data), 1.0)
+                _say(self.assignment.socket, b"SHUTDOWN NOSAVE", password_in(self.assignment.data))
                 if not lock.take(patience_seconds=SILENCE_SECONDS / 2):
                     return "another server still uses this data"
             socket_path = Path(self.assignment.socket)
@@ -184,10 +180,6 @@ class Server:
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def is_reachable(self) -> bool:
-        """Whether the process runs and its socket still exists (it may have been removed by a cleanup)."""
-        return self.is_alive() and os.path.exists(self.assignment.socket)
-
     def stop(self) -> None:
         """Stop it: asked first, killed after a while. Every answered write is already on the disk."""
         if self.process is None:
@@ -216,7 +208,8 @@ def _watch(server: Server, has_data: Callable[[], bool]) -> Lock | None:
         # A new user finds the lock free while there are no others.
         users.close()
         time.sleep(POLL_SECONDS)
-        if server.is_reachable() or not has_data():
+        # A cleanup may have removed its socket.
+        if (server.is_alive() and os.path.exists(server.assignment.socket)) or not has_data():
             continue
         lived_seconds = time.monotonic() - server.started
         backoff_seconds = 0.0 if lived_seconds > SHORTEST_LIFE_SECONDS else backoff_seconds * 2 + POLL_SECONDS
@@ -259,17 +252,17 @@ def keep(assignment: Assignment, say: Callable[[str], None]) -> None:
             users.close()
 
 
-def _tell(text: str) -> None:
-    _log(text)
-    with suppress(OSError):  # the one who started us may be dead
-        os.write(1, f"{text}\n".encode())
-    if text != "loading":
-        os.dup2(2, 1)
-
-
 def main() -> None:
     """Detach from the starter's process tree, then keep the server."""
     os.umask(0o077)
     if os.fork() > 0:
         os._exit(0)
-    keep(Assignment(**json.loads(sys.argv[1])), _tell)
+
+    def say(text: str) -> None:
+        _log(text)
+        with suppress(OSError):  # the one who started us may be dead
+            os.write(1, f"{text}\n".encode())
+        if text != "loading":
+            os.dup2(2, 1)
+
+    keep(Assignment(**json.loads(sys.argv[1])), say)

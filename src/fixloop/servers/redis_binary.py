@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError, UsageError
-from fixloop.files.atomic import write_whole
 
 VERSION_SECONDS: Final = 5.0
 WRITTEN_BY: Final = "written-by"
@@ -87,11 +86,6 @@ def read_written_by(data: Path) -> ServerVersion | None:
             " name the one that wrote the data, like 'redis 7.0.15'"
         )
     return version
-
-
-def write_written_by(data: Path, version: ServerVersion) -> None:
-    """Record the server that is about to write `data`."""
-    write_whole(data / WRITTEN_BY, f"{version}\n".encode(), synced=True)
 
 
 def installed_servers() -> Iterator[tuple[Path, ServerVersion]]:

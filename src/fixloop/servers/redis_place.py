@@ -72,10 +72,8 @@ def runtime_directory() -> Path:
     session = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(session) and _objection(Path(session)) == "":
         directory = Path(session, "fixloop")
-        if (
-            len(os.fsencode(directory / f"{'0' * 16}.sock")) <= SOCKET_PATH_BYTES
-            and made_own(directory) == ""
-        ):
+        socket = directory / f"{'0' * 16}.sock"
+        if len(os.fsencode(socket)) <= SOCKET_PATH_BYTES and made_own(directory) == "":
             return directory
     directory = Path(f"/tmp/fixloop-{os.getuid()}")
     if objection := made_own(directory):

@@ -138,21 +138,14 @@ def _objection(parts: SplitResult) -> str:
         if not named.hosts or not all(host for host, _ in named.hosts) or not 1 <= len(named.path) <= 2:
             return "write it as sentinel://user:password@host:port,host:port/service/database"
         database = named.path[1] if len(named.path) > 1 else "0"
-        return _database_objection(database) or _replica_objection(query)
-    if not parts.hostname:
+    elif not parts.hostname:
         return "it names no host"
-    if parts.port == 0:  # reading it raises ValueError where it is no port
+    elif parts.port == 0:  # reading it raises ValueError where it is no port
         return "its port is 0"
-    return _database_objection(query.get("db", parts.path.strip("/"))) or _replica_objection(query)
-
-
-def _database_objection(database: str) -> str:
+    else:
+        database = query.get("db", parts.path.strip("/"))
     if database and not (database.isascii() and database.isdigit()):
         return f"its database {database!r} is not a number"
-    return ""
-
-
-def _replica_objection(query: Mapping[str, str]) -> str:
     replicas, seconds = query.get("replicas", "0"), query.get("replica_seconds", "1")
     if not (replicas.isascii() and replicas.isdigit()):
         return f"replicas={replicas!r} is not a number"

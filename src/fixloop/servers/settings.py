@@ -96,37 +96,22 @@ class Settings(BaseModel):
             raise ValueError("there is no such file, or it cannot be read")
         return path
 
-    @field_validator("sandbox_writable", mode="before")
+    @field_validator("sandbox_writable", "archive_after_days_of", "allow_env", mode="before")
     @classmethod
-    def _split_places(cls, value: object) -> object:
+    def _split(cls, value: object, info: ValidationInfo) -> object:
         if not isinstance(value, str):
             return value
-        return tuple(Path(place).expanduser().absolute() for place in value.split(os.pathsep) if place)
-
-    @field_validator("archive_after_days_of", mode="before")
-    @classmethod
-    def _split_days(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        found = {}
-        for part in filter(None, map(str.strip, value.split(","))):
-            match = _DAYS_OF.fullmatch(part)
-            if match is None:
-                told = f"{part!r} is not a project's eight hex digits and its days, such as 0a1b2c3d=7"
-                raise ValueError(told)
-            found[match[1]] = float(match[2])
-        return found
-
-    @field_validator("allow_env", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
-        for name in names:
-            if not name.isidentifier():
-                raise ValueError(f"{name!r} is not the name of a variable; separate names by commas")
-        return names
+        if info.field_name == "sandbox_writable":
+            return tuple(Path(place).expanduser().absolute() for place in value.split(os.pathsep) if place)
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        if info.field_name == "allow_env":
+            if wrong := next((name for name in parts if not name.isidentifier()), ""):
+                raise ValueError(f"{wrong!r} is not the name of a variable; separate names by commas")
+            return tuple(parts)
+        if wrong := next((part for part in parts if not _DAYS_OF.fullmatch(part)), ""):
+            told = f"{wrong!r} is not a project's eight hex digits and its days, such as 0a1b2c3d=7"
+            raise ValueError(told)
+        return {project: float(days) for project, _, days in (part.partition("=") for part in parts)}
 
     @property
     def is_embedded(self) -> bool:

@@ -114,15 +114,9 @@ class Site:
     def fixloop(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """Run one command in the project to its end."""
         command = [sys.executable, "-m", "fixloop.cli", *words]
+        env, seconds = self._environment(), PATIENCE_SECONDS
         return subprocess.run(
-            command,
-            cwd=self.project,
-            env=self._environment(),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_SECONDS,
+            command, cwd=self.project, env=env, input=stdin, capture_output=True, text=True, timeout=seconds
         )
 
     def begin(self, issue: int) -> None:
@@ -377,9 +371,8 @@ def main(words: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="fixloop-agents-") as folder:
             for verdict in opened(name, Path(folder)):
                 failed += verdict.result == "failed"
-                print(
-                    f"{name:<8} {verdict.result:<8} {verdict.scenario}  {verdict.detail}".rstrip(), flush=True
-                )
+                line = f"{name:<8} {verdict.result:<8} {verdict.scenario}  {verdict.detail}"
+                print(line.rstrip(), flush=True)
     return int(failed > 0)
 
 

@@ -30,9 +30,9 @@ from fixloop.testing.crew import scripted_workflow
 from fixloop.testing.parts import Scripts, part_of, scripts_of
 from fixloop.testing.plan import COMMAND, VALIDATION, Schedule, plan
 from fixloop.testing.rehearsal import Answer, Rehearsal, rehearse
-from fixloop.testing.report import Order, Report, Verdict, compared, ended, judged, reported_by, tickets_of
+from fixloop.testing.report import Report, Verdict, compared, ended, judged, reported_by, tickets_of
 from fixloop.testing.script import AGENTS, script_of
-from fixloop.testing.site import GIVEN_UP, INJURED, LEFT_ALONE, Play, Progress, calling, site
+from fixloop.testing.site import GIVEN_UP, INJURED, LEFT_ALONE, Order, Play, Progress, calling, site
 
 EXTENDED: Final = DecisionMade(decision=Decision.EXTEND, by="chaos")
 _TIMES: Final = re.compile(
@@ -65,7 +65,7 @@ def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], o
     commands = {ticket.id for one, ticket in tickets if script_of(one.script).runs_command(ticket.step)}
     steps = Counter(ticket.step for _, ticket in tickets)
     planned = plan(order.seed, order.kills, {**steps, COMMAND: len(commands)}, VALIDATION)
-    with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
+    with site(folder, order) as place, calling(place.server.url) as caller:
         works = [caller.workflows(plays) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
         place.arm(Schedule(planned, VALIDATION), commands, twice_over=order.twice)
@@ -79,16 +79,9 @@ def chaos_of_validation(order: Order, folder: Path, tell: Callable[[Progress], o
         )
     if not order.contrast:
         return report
-    chains = contrast(
-        planned,
-        {one.workflow: [ticket.id for ticket in one.expected.tickets] for one in injured},
-        concurrency=order.concurrency,
-        folder=folder / "contrast",
-        network=order.network,
-        compared_seconds=report.injured_seconds,
-        tell=tell,
-    )
-    return report._replace(contrast=chains)
+    chains = {one.workflow: [ticket.id for ticket in one.expected.tickets] for one in injured}
+    below, seconds = folder / "contrast", report.injured_seconds
+    return report._replace(contrast=contrast(order, below, planned, chains, seconds, tell=tell))
 
 
 def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
@@ -112,7 +105,7 @@ def chaos_of_agents(order: Order, folder: Path, tell: Callable[[Progress], objec
     """Run it; see `chaos`."""
     scripts, profile = scripts_of(order.profile), profile_named(order.profile)
     left_alone, injured = (_make_plays(scripts, order, hash8, folder) for hash8 in (LEFT_ALONE, INJURED))
-    with site(folder, order.concurrency, order.network) as place, calling(place.server.url) as caller:
+    with site(folder, order) as place, calling(place.server.url) as caller:
         works = [caller.workflows(plays, scripts.given_up, profile) for plays in (left_alone, injured)]
         undisturbed_seconds = place.run("undisturbed", works[0], tell)
         steps, commands = _steps(caller.store, left_alone, order)

@@ -32,16 +32,11 @@ def main() -> None:
     print(f"---\npurpose: Turn {seq} of the {role}\n---")
     found = re.search(r"^- Sections, .*: (.*)\.$", prompt, re.MULTILINE)
     titles = [title for title in found[1].split(", ") if "(" not in title] if found else []
-    print("\n\n".join(_section(title, prompt, seq) for title in titles))
-
-
-def _section(title: str, prompt: str, seq: int) -> str:
-    text = f"What turn {seq} has to say."
-    if title == "GATES":
-        criteria = re.search(r"^acceptance:\n((?: +- .*\n)+)", prompt, re.MULTILINE)
-        found = [line.strip(' -"') for line in criteria[1].splitlines()] if criteria else []
-        text = "\n".join(f"- [pass] {criterion}" for criterion in found)
-    return f"## {title}\n\n{text}"
+    criteria = re.search(r"^acceptance:\n((?: +- .*\n)+)", prompt, re.MULTILINE)
+    met = [line.strip(' -"') for line in criteria[1].splitlines()] if criteria else []
+    texts = {"GATES": "\n".join(f"- [pass] {criterion}" for criterion in met)}
+    said = f"What turn {seq} has to say."
+    print("\n\n".join(f"## {title}\n\n{texts.get(title, said)}" for title in titles))
 
 
 if __name__ == "__main__":

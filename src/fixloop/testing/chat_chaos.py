@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,8 +26,8 @@ from fixloop.testing.executions import executions_in
 from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.inotify import Watch
 from fixloop.testing.plan import CHAT, Schedule, plan
-from fixloop.testing.report import Order, Report, Verdict, reported, unexplained
-from fixloop.testing.site import EXECUTIONS, HOSTS, Progress
+from fixloop.testing.report import Report, Verdict, reported, unexplained
+from fixloop.testing.site import EXECUTIONS, HOSTS, Order, Progress
 
 POLL_SECONDS: Final = 0.02
 PATIENCE_SECONDS: Final = 60.0
@@ -111,13 +111,10 @@ class _Site:
             if self._watch_changes():
                 moved = time.monotonic()
             played = {runner.chat for each in self.hosts.values() for runner in each.running()}
-            waiting = [
-                chat
-                for chat in waiting
-                if chat in played
-                or not (chat.directory / "DECISION.md").exists()
-                or not read_chat(chat.directory).is_closed
-            ]
+            left = (chat.directory for chat in waiting if chat not in played)
+            decided = (each for each in left if (each / "DECISION.md").exists())
+            closed = [each for each in decided if read_chat(each).is_closed]
+            waiting = [chat for chat in waiting if chat.directory not in closed]
             ended, seconds = len(chats) - len(waiting), time.monotonic() - began
             tell(Progress(what, ended, len(chats), len(self.injurer.injuries), seconds))
         return time.monotonic() - began
@@ -160,6 +157,12 @@ def _verdict(folder: Path, number: int, which: str) -> Verdict:
         with suppress(ValueError):
             entries.append(json.loads(line))
     did = Counter((entry["did"], entry.get("file", "")) for entry in entries if entry["did"] != "read")
+    posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
+    changed = [file for file, sha256 in posted.items() if digest((chat / file).read_bytes()) != sha256]
+    problems = [*map(str, examine(read_chat(chat)))]
+    problems += [f"{file} was changed after it was posted" for file in changed]
+    if len(posted) != LAST - 1:
+        problems.append(f"the journal has {len(posted)} messages, not {LAST - 1}")
     return Verdict(
         name,
         stuck=not read_chat(chat).is_closed,
@@ -167,7 +170,7 @@ def _verdict(folder: Path, number: int, which: str) -> Verdict:
         doubled=tuple(
             f"{what} {file}".strip() + f" {count} times" for (what, file), count in did.items() if count > 1
         ),
-        problems=tuple(_problems(chat, entries)),
+        problems=tuple(problems),
         steps=sum(entry["did"] in ("posted", "closed") for entry in entries),
         fixes=sum(entry["did"] == "posted" for entry in entries),
     )
@@ -178,13 +181,3 @@ def _files(folder: Path, name: str) -> dict[str, bytes]:
     roots = (folder / "chats" / name, folder / "work" / name)
     paths = [path for root in roots for path in root.rglob("*") if path.is_file() and path.name != JOURNAL]
     return {str(path.relative_to(folder)): _TIME.sub(b"TIME", path.read_bytes()) for path in paths}
-
-
-def _problems(chat: Path, entries: Sequence[dict[str, str]]) -> Iterator[str]:
-    yield from (str(finding) for finding in examine(read_chat(chat)))
-    posted = {entry["file"]: entry["sha256"] for entry in entries if entry["did"] == "posted"}
-    for file, sha256 in posted.items():
-        if digest((chat / file).read_bytes()) != sha256:
-            yield f"{file} was changed after it was posted"
-    if len(posted) != LAST - 1:
-        yield f"the journal has {len(posted)} messages, not {LAST - 1}"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Final, NamedTuple
 
 from fixloop.chat.journal import JOURNAL
@@ -26,11 +27,13 @@ from fixloop.testing.injuries import AppliedInjury, WrongClocks
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
 from fixloop.testing.processes import below, is_stopped, kill, with_clock
+from fixloop.testing.waiting import comes
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
 CLOCK_WRONG_SECONDS: Final = 2.0
 EFFECT_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.001
 _NUMBERED: Final = re.compile(r"(\d+)-to-\w+\.md")
 # Pass the runner's process id to its agents, which may see only their own.
 _WITH_RUNNER_ID: Final = 'FIXLOOP_TESTING_RUNNER=$$ exec "$@"'
@@ -81,14 +84,9 @@ class RunnerHost:
         agent = shlex.join([sys.executable, chat_agent.__file__])
         words = ["chat", "run", str(chat.directory), "--architect", agent, "--engineer", agent]
         with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", _WITH_RUNNER_ID, "sh", sys.executable, "-m", "fixloop.cli", *words],
-                cwd=chat.work,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            command = ["/bin/sh", "-c", _WITH_RUNNER_ID, "sh", sys.executable, "-m", "fixloop.cli", *words]
+            env = self._environment
+            process = subprocess.Popen(command, cwd=chat.work, env=env, stdin=DEVNULL, stdout=log, stderr=log)
         runner = Runner(chat, self.name, process)
         self._running.append(runner)
         return runner
@@ -210,13 +208,13 @@ class ChatInjurer:
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
                 for pid in applied.pids:
                     kill(pid, signal.SIGKILL)
-                applied.took_effect = bool(applied.pids) and _eventually(
-                    lambda: not any(map(is_running, applied.pids))
+                applied.took_effect = bool(applied.pids) and comes(
+                    lambda: not any(map(is_running, applied.pids)), EFFECT_SECONDS, POLL_SECONDS
                 )
                 self._end(applied)
             case Injury.STOP_RUNNER:
                 kill(runner.pid, signal.SIGSTOP)
-                applied.took_effect = _eventually(lambda: is_stopped(runner.pid))
+                applied.took_effect = comes(lambda: is_stopped(runner.pid), EFFECT_SECONDS, POLL_SECONDS)
                 self._after(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
                 self._add_rival(applied, runner)
             case Injury.RIVAL_RUNNERS:
@@ -234,9 +232,7 @@ class ChatInjurer:
         if injury not in (Injury.STOP_RUNNER, Injury.RIVAL_RUNNERS, Injury.FULL_DISK):
             return not runner.has_ended()
         alone = len(self._runners_of(runner.chat.directory)) == 1
-        whole = not any(
-            applied.ended == float("inf") and runner.pid in applied.pids for applied in self.injuries
-        )
+        whole = not any(one.ended == float("inf") and runner.pid in one.pids for one in self.injuries)
         return alone and whole and not runner.has_ended()
 
     def _add_rival(self, applied: AppliedInjury, runner: Runner) -> None:
@@ -275,10 +271,3 @@ class ChatInjurer:
         applied.ended = time.monotonic()
         if not applied.took_effect:
             self.schedule.put_off(applied.injury)
-
-
-def _eventually(is_so: Callable[[], bool]) -> bool:
-    give_up = time.monotonic() + EFFECT_SECONDS
-    while not is_so() and time.monotonic() < give_up:
-        time.sleep(0.001)
-    return is_so()

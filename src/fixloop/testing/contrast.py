@@ -20,10 +20,9 @@ from fixloop.machine.guard_program import children
 from fixloop.machine.processes import variables_for
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing.bare import QUEUE, send
-from fixloop.testing.networks import Network
 from fixloop.testing.plan import VALIDATION, Plan, Schedule
 from fixloop.testing.processes import Host
-from fixloop.testing.site import Progress, site
+from fixloop.testing.site import Order, Progress, site
 from fixloop.testing.wire import BEGUN, EFFECTS
 
 PATIENCE_SECONDS: Final = 30.0
@@ -53,7 +52,7 @@ class BareHost(Host):
 
     def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         url = self.access.url
-        command = [
+        celery = [
             *self.access.entering,
             sys.executable,
             "-m",
@@ -62,9 +61,9 @@ class BareHost(Host):
             "fixloop.testing.bare",
             "worker",
         ]
-        command += ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
+        options = ["-Q", QUEUE, "-c", str(self._concurrency), "--without-gossip", "--without-mingle"]
         environment = os.environ | variables_for(RedisUrls(url, url)) | dict(self._environment)
-        return attached([*command, "-l", "WARNING"], environment, log=self._log)
+        return attached([*celery, *options, "-l", "WARNING"], environment, log=self._log)
 
     def roles(self) -> dict[int, str]:
         if self._process is None:
@@ -99,20 +98,19 @@ class _Chains:
 
 
 def contrast(
+    order: Order,
+    folder: Path,
     planned: Plan,
     tickets: Mapping[str, Sequence[str]],
-    *,
-    concurrency: int,
-    folder: Path,
     compared_seconds: float,
-    network: Network,
+    *,
     tell: Callable[[Progress], object],
 ) -> Contrast:
     """Run a chain of each workflow's `tickets`, injured as planned; `compared_seconds` is fixloop's time."""
     folder.mkdir(exist_ok=True)
     limit_seconds = max(LEAST_LIMIT_SECONDS, LIMIT_TIMES * compared_seconds)
     with (
-        site(folder, concurrency, network, BareHost) as place,
+        site(folder, order, BareHost) as place,
         closing(producer(place.server.url)) as app,
         closing(redis.Redis.from_url(place.server.url, socket_timeout=2.0)) as client,
     ):

@@ -144,8 +144,9 @@ class ScriptedCrew:
 
 def scripted_workflow(hash8: str, issue: int, script: str, **more: Any) -> ev.WorkflowStarted:
     """The first workflow of an issue in the project `hash8`, with the test runner unless `more` overrides it."""
-    facts = {"fixer": "command", "tip": "commit-0", "tree": "tree-0", "specialists": ("test-runner",)} | more
-    return ev.WorkflowStarted(workflow=workflow_id(hash8, issue, 1), issue=issue, name=script, **facts)
+    facts = {"fixer": "command", "tip": "commit-0", "tree": "tree-0", "specialists": ("test-runner",)}
+    own = {"workflow": workflow_id(hash8, issue, 1), "issue": issue, "name": script}
+    return ev.WorkflowStarted.model_validate(own | facts | more)
 
 
 def scripted_crew() -> ScriptedCrew:

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,42 +33,49 @@ _STARTED: Final = "a command is started by fixloop for one request, and claims n
 _PUSHED: Final = ("claims twice", "two agents claim", "is late", "uses another fence", "hands in twice")
 
 
-class _WithToken:
+class _Claims(ABC):
+    """Work is claimed with a token, and answered with the claim's fence."""
+
+    cannot: Mapping[str, str] = {}
+
     def __init__(self, site: Site) -> None:
         self._site = site
         self._token = cache(site.token)
 
+    def take(self, issue: int, agent: str = "coder") -> Work | None:
+        found = self._ask(agent, "claim_work", wait_seconds=2)
+        if found["status"] != "claimed" or found["issue"] != issue:
+            return None
+        return Work(issue, found["claim"], {"fence": found["fence"]})
 
-class Http(_WithToken):
+    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
+        told = {"fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
+        return _answer(self._ask("coder", "submit_fix", claim=work.key, idempotency_key=key, **told))
+
+    def decline(self, work: Work, kind: str, text: str) -> Answer:
+        told = {"fence": work.facts["fence"], "kind": kind, "text": text}
+        return _answer(self._ask("coder", "decline", claim=work.key, **told))
+
+    @abstractmethod
+    def _ask(self, agent: str, tool: str, **given: Any) -> Any:
+        """The answer to a call of one of fixloop's tools."""
+
+
+class Http(_Claims):
     """`/v1/claims`."""
 
     name = "http"
-    cannot: Mapping[str, str] = {}
     too_many_bytes = 10_000_000
 
-    def take(self, issue: int, agent: str = "coder") -> Work | None:
-        found = self._ask(agent, "/v1/claims?wait_seconds=2")
-        if found["status"] != "claimed" or found["issue"] != issue:
-            return None
-        return Work(issue, found["claim"], {"fence": found["fence"], "agent": agent})
-
-    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        body = {
-            "fence": fence or work.facts["fence"],
-            "patch": self._site.patch(edit),
-            "summary": "it adds now",
-        }
-        return _answer(self._ask("coder", f"/v1/claims/{work.key}/submit", body, key))
-
-    def decline(self, work: Work, kind: str, text: str) -> Answer:
-        body = {"fence": work.facts["fence"], "kind": kind, "text": text}
-        return _answer(self._ask("coder", f"/v1/claims/{work.key}/decline", body))
-
-    def _ask(self, agent: str, path: str, body: Any = None, key: str = "") -> Any:
-        token = self._token(agent)
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        headers["Idempotency-Key"] = key or uuid.uuid4().hex
-        data = json.dumps(body).encode() if body is not None else b""
+    def _ask(self, agent: str, tool: str, **given: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self._token(agent)}", "Content-Type": "application/json"}
+        headers["Idempotency-Key"] = given.pop("idempotency_key", "") or uuid.uuid4().hex
+        path, data = "/v1/claims?wait_seconds=2", b""
+        if claim := given.pop("claim", ""):
+            path, more = f"/v1/claims/{claim}/decline", {}
+            if tool == "submit_fix":
+                path, more = f"/v1/claims/{claim}/submit", {"summary": "it adds now"}
+            data = json.dumps(given | more).encode()
         request = urllib.request.Request(f"{self._site.url}{path}", data, headers, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:  # nosec B310: our own server
@@ -77,28 +85,13 @@ class Http(_WithToken):
             return {"status": "refused", "reasons": [problem["detail"]]}
 
 
-class Mcp(_WithToken):
+class Mcp(_Claims):
     """`/mcp`, with the SDK's client."""
 
     name = "mcp"
-    cannot: Mapping[str, str] = {}
     too_many_bytes = 2_000_000
 
-    def take(self, issue: int, agent: str = "coder") -> Work | None:
-        found = self._call(agent, "claim_work", wait_seconds=2)
-        if found["status"] != "claimed" or found["issue"] != issue:
-            return None
-        return Work(issue, found["claim"], {"fence": found["fence"]})
-
-    def hand_in(self, work: Work, edit: Edit, *, key: str = "", fence: int | None = None) -> Answer:
-        fields = {"claim": work.key, "fence": fence or work.facts["fence"], "patch": self._site.patch(edit)}
-        return _answer(self._call("coder", "submit_fix", **fields, idempotency_key=key))
-
-    def decline(self, work: Work, kind: str, text: str) -> Answer:
-        fields = {"claim": work.key, "fence": work.facts["fence"], "kind": kind, "text": text}
-        return _answer(self._call("coder", "decline", **fields))
-
-    def _call(self, agent: str, tool: str, **given: Any) -> Any:
+    def _ask(self, agent: str, tool: str, **given: Any) -> Any:
         import httpx2
         from mcp import Client
         from mcp.client.streamable_http import streamable_http_client
@@ -115,7 +108,10 @@ class Mcp(_WithToken):
         try:
             answer = asyncio.run(talk())
         except BaseExceptionGroup as refused:
-            return {"status": "refused", "reasons": [_innermost(refused)]}
+            error: BaseException = refused
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            return {"status": "refused", "reasons": [str(error)]}
         found = answer.structured_content or {}
         return found.get("result", found)
 
@@ -260,9 +256,3 @@ def opened(name: str, folder: Path, scenarios: Sequence[str] = tuple(SCENARIOS))
 def _answer(told: Mapping[str, Any]) -> Answer:
     status = "refused" if told["status"] == "error" else told["status"]
     return Answer(status, " ".join(map(str, told.get("reasons", told.get("notes", ())))))
-
-
-def _innermost(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error)

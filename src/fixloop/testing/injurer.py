@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Container, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -129,9 +130,8 @@ class Injurer:
         return data
 
     def _reach(self, ticket: str, boundary: Boundary, link: Link) -> None:
-        injury = self._schedule.due(
-            ticket, self._steps(ticket), boundary, lambda one: self.actions.may(one, link)
-        )
+        may = partial(self.actions.may, link=link)
+        injury = self._schedule.due(ticket, self._steps(ticket), boundary, may)
         if injury is not None and boundary is Boundary.MID_WORK:
             self.actions.begin(self._injure_mid_work(injury, ticket, link))
         elif injury is not None:

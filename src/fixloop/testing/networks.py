@@ -76,12 +76,9 @@ class Namespace:
 
     def __init__(self) -> None:
         try:
+            words = ["unshare", "--net", "/bin/sh", "-f", "-c", _SHELL]
             self._shell = subprocess.Popen(
-                ["unshare", "--net", "/bin/sh", "-f", "-c", _SHELL],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
         except OSError as error:
             raise Unavailable(f"unshare: {error.strerror}") from None

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import cycle, islice
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -203,7 +202,7 @@ def _worker_places(
         Injury.LOSE_COMMIT_REPLY: _at(every, _B.AFTER_COMMIT),
     }
     anywhere = dict.fromkeys(_ANYWHERE, (*worked, *controlled))
-    return MappingProxyType(anywhere | particular)
+    return anywhere | particular
 
 
 def _at(steps: tuple[str, ...], *boundaries: Boundary) -> tuple[Place, ...]:
@@ -232,16 +231,14 @@ _TURNS: Final = ("answer", "close")
 _WRITING: Final = (_B.BEFORE_COMMIT, _B.AFTER_COMMIT, _B.BEFORE_HINT, _B.AFTER_HINT)
 _EVERYWHERE: Final = _at(_TURNS, _B.AFTER_CLAIM, _B.MID_WORK, *_WRITING)
 
-CHAT: Final[Places] = MappingProxyType(
-    {
-        Injury.KILL_RUNNER: _EVERYWHERE,
-        Injury.KILL_RUNNERS: _EVERYWHERE,
-        Injury.KILL_AGENT: _at(_TURNS, _B.MID_WORK),
-        Injury.STOP_RUNNER: _at(("answer",), _B.MID_WORK, *_WRITING),
-        Injury.RIVAL_RUNNERS: _at(("answer",), _B.AFTER_CLAIM, _B.MID_WORK),
-        Injury.FULL_DISK: _at(_TURNS, _B.AFTER_CLAIM, _B.MID_WORK),
-        Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
-    }
-)
+CHAT: Final[Places] = {
+    Injury.KILL_RUNNER: _EVERYWHERE,
+    Injury.KILL_RUNNERS: _EVERYWHERE,
+    Injury.KILL_AGENT: _at(_TURNS, _B.MID_WORK),
+    Injury.STOP_RUNNER: _at(("answer",), _B.MID_WORK, *_WRITING),
+    Injury.RIVAL_RUNNERS: _at(("answer",), _B.AFTER_CLAIM, _B.MID_WORK),
+    Injury.FULL_DISK: _at(_TURNS, _B.AFTER_CLAIM, _B.MID_WORK),
+    Injury.WRONG_CLOCK: _at(("answer",), _B.AFTER_CLAIM),
+}
 """A turn's boundaries in a chat's files: its role has read (claim); the message is written under another name, then
 linked to its own (commit); the journal has it, and meta.yaml names the next owner (hint)."""

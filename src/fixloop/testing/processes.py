@@ -7,9 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from fixloop.servers.redis_binary import server_binary
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
+from fixloop.testing.waiting import comes
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -50,12 +50,8 @@ class RedisServer:
         log_file = ["--logfile", str(self._folder / "redis.log"), "--daemonize", "no"]
         command = [str(server_binary()[0]), *place, *durable, *bounded, *log_file]
         with (self._folder / "redis.log").open("ab") as log:
-            self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD_SCRIPT, "redis", *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+            words = ["/bin/sh", "-c", _GUARD_SCRIPT, "redis", *command]
+            self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         if self._guard.stdout is None:
             raise InfrastructureError("redis-server has no output to read its process id from")
         self.pid = int(self._guard.stdout.readline())
@@ -64,22 +60,16 @@ class RedisServer:
         """The reply to one command; None on an error, or after a second if Redis is frozen."""
         once = Retry(NoBackoff(), 0)
         client: Any = redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1.0, retry=once)
-        try:
+        with suppress(redis.RedisError), closing(client):
             return client.execute_command(*words)
-        except redis.RedisError:
-            return None
-        finally:
-            client.close()
+        return None
 
     def wait(self) -> None:
         """Wait until it serves; raises InfrastructureError after 10 s."""
-        give_up = time.monotonic() + START_SECONDS
-        while not self.tell([b"PING"]):
-            if time.monotonic() > give_up:
-                raise InfrastructureError(
-                    f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"
-                )
-            time.sleep(0.02)
+        if not comes(lambda: self.tell([b"PING"]), START_SECONDS, 0.02):
+            raise InfrastructureError(
+                f"redis-server did not start within {START_SECONDS:.0f} s; see {self._folder}/redis.log"
+            )
 
     def bound(self, memory: str) -> None:
         self.tell([b"CONFIG", b"SET", b"maxmemory", memory.encode()])
@@ -126,12 +116,9 @@ class Host:
         self._process = self._running.enter_context(self._launch())
 
     def _launch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        urls, options = RedisUrls(self.access.url, self.access.url), {"concurrency": self._concurrency}
         return supervisor(
-            RedisUrls(broker=self.access.url, state=self.access.url),
-            {"concurrency": self._concurrency},
-            log=self._log,
-            environment=self._environment,
-            entering=self.access.entering,
+            urls, options, log=self._log, environment=self._environment, entering=self.access.entering
         )
 
     def tend(self) -> None:

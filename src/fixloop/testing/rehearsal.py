@@ -120,9 +120,8 @@ def rehearse(started: Event, answers: Sequence[Answer] = ()) -> Rehearsal:
         else:
             if waiting:
                 raise UsageError(f"nobody ever asked for an answer to {waiting[0].to}")
-            return Rehearsal(
-                told(run.messages, run.changes, run.state), tuple(run.carried_out), tuple(run.fixes)
-            )
+            story = told(run.messages, run.changes, run.state)
+            return Rehearsal(story, tuple(run.carried_out), tuple(run.fixes))
 
 
 class _Run:
@@ -167,12 +166,24 @@ class _Run:
         self.held.add(ticket.id)
         if ticket.limit_name and ticket.limit_seconds is not None:
             self.deadlines[ticket.limit_name] = self.clock + ticket.limit_seconds
+
+        def cancelled() -> bool:
+            return ticket.id not in self.held
+
+        def run(argv: Sequence[str], **_: object) -> SimpleNamespace | None:
+            # No command runs, but its time passes.
+            self.advance(float(argv[-1]))
+            return None if cancelled() else SimpleNamespace(exit_code=0, output="")
+
+        holding = SimpleNamespace(ticket=ticket, state=self.state, fence=1, deaths=0)
+        store = SimpleNamespace(put_artifact=lambda workflow, data: digest_of(data))
+        work = SimpleNamespace(holding=holding, store=store, cancelled=cancelled, run=run)
         try:
-            event = self._crew.carried_out(self._work(ticket))
+            event = self._crew.carried_out(work)
         except Exception as error:
-            run = {name: getattr(ticket, name) for name in RUN_FIELDS}
-            event = RunFinished(**run, outcome="error", tree=self.state.tree, error=str(error))
-        if event is not None and ticket.id in self.held:
+            facts = {name: getattr(ticket, name) for name in RUN_FIELDS}
+            event = RunFinished(**facts, outcome="error", tree=self.state.tree, error=str(error))
+        if event is not None and not cancelled():
             self.held.discard(ticket.id)
             self.deadlines.pop(ticket.limit_name, None)
             self.apply(event)
@@ -187,19 +198,3 @@ class _Run:
         while due := [name for name, at in self.deadlines.items() if at < target]:
             self.fire(min(due, key=lambda name: self.deadlines[name]))
         self.clock = max(self.clock, target)
-
-    def _work(self, ticket: Ticket) -> SimpleNamespace:
-        def cancelled() -> bool:
-            return ticket.id not in self.held
-
-        def run(argv: Sequence[str], **_: object) -> SimpleNamespace | None:
-            # No command runs, but its time passes.
-            self.advance(float(argv[-1]))
-            return None if cancelled() else SimpleNamespace(exit_code=0, output="")
-
-        return SimpleNamespace(
-            holding=SimpleNamespace(ticket=ticket, state=self.state, fence=1, deaths=0),
-            store=SimpleNamespace(put_artifact=lambda workflow, data: digest_of(data)),
-            cancelled=cancelled,
-            run=run,
-        )

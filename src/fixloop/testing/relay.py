@@ -118,10 +118,35 @@ class Relay:
 
     async def _join(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_redis, to_redis = await asyncio.open_unix_connection(self._redis, limit=CHUNK)
-        ways = [
-            asyncio.ensure_future(self._requests(link, reader, to_redis, writer)),
-            asyncio.ensure_future(self._answers(link, from_redis, writer)),
-        ]
+
+        async def pass_requests() -> None:
+            requests = Requests()
+            while data := await reader.read(CHUNK):
+                await self._wait_while_silent(link.host)
+                found = requests.read(data)
+                passed, answer = self._witness.sent(link, found, data) if found else (data, b"")
+                if passed:
+                    to_redis.write(passed)
+                    await to_redis.drain()
+                if answer:
+                    writer.write(answer)
+
+        async def pass_answers() -> None:
+            held = b""
+            while data := await from_redis.read(CHUNK):
+                await self._wait_while_silent(link.host)
+                held += data
+                if link.unanswered or link.pops:
+                    # Redis may send a reply in pieces, and the first may be too short to interpret.
+                    if not is_whole(held):
+                        continue
+                    held = self._witness.answered(link, held)
+                if held:
+                    writer.write(held)
+                    await writer.drain()
+                held = b""
+
+        ways = [asyncio.ensure_future(pass_requests()), asyncio.ensure_future(pass_answers())]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -130,41 +155,6 @@ class Relay:
                 way.cancel()
                 with contextlib.suppress(OSError, Cut, asyncio.CancelledError, hiredis.ProtocolError):
                     await way
-
-    async def _requests(
-        self,
-        link: Link,
-        reader: asyncio.StreamReader,
-        to_redis: asyncio.StreamWriter,
-        to_client: asyncio.StreamWriter,
-    ) -> None:
-        requests = Requests()
-        while data := await reader.read(CHUNK):
-            await self._wait_while_silent(link.host)
-            found = requests.read(data)
-            passed, answer = self._witness.sent(link, found, data) if found else (data, b"")
-            if passed:
-                to_redis.write(passed)
-                await to_redis.drain()
-            if answer:
-                to_client.write(answer)
-
-    async def _answers(
-        self, link: Link, from_redis: asyncio.StreamReader, to_client: asyncio.StreamWriter
-    ) -> None:
-        held = b""
-        while data := await from_redis.read(CHUNK):
-            await self._wait_while_silent(link.host)
-            held += data
-            if link.unanswered or link.pops:
-                # Redis may send a reply in pieces, and the first may be too short to interpret.
-                if not is_whole(held):
-                    continue
-                held = self._witness.answered(link, held)
-            if held:
-                to_client.write(held)
-                await to_client.drain()
-            held = b""
 
     async def _wait_while_silent(self, host: str) -> None:
         silence = self._silent.get(host)

@@ -1,7 +1,7 @@
-"""The order and the report of a chaos run: workflows compared with undisturbed ones, repeated executions explained."""
+"""The report of a chaos run: workflows compared with undisturbed ones, repeated executions explained."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -16,10 +16,9 @@ from fixloop.store.records import Entry, Snapshot
 from fixloop.testing.contrast import Contrast
 from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, Takeover
-from fixloop.testing.networks import Network
 from fixloop.testing.plan import Boundary, Injury, Plan
 from fixloop.testing.rehearsal import Rehearsal, told
-from fixloop.testing.site import INJURED, Site
+from fixloop.testing.site import INJURED, Order, Site
 
 ENOUGH: Final = 0.9
 """The fraction of the plan that must take effect for a meaningful run."""
@@ -30,21 +29,6 @@ BEGINNING_SECONDS: Final = 0.25
 
 _IN_STEP: Final = (Boundary.AFTER_CLAIM, Boundary.MID_WORK, Boundary.BEFORE_COMMIT)
 """The boundaries where a process has a ticket; an earlier kill loses only a hint, and the step just waits."""
-
-
-class Order(NamedTuple):
-    workflows: int
-    kills: int
-    seed: int
-    concurrency: int = 2
-    """Work processes of each of the two workers."""
-    contrast: bool = False
-    """Whether bare Celery chains are also injured by the same plan."""
-    twice: bool = False
-    """Whether every message is delivered twice, from the first to the last."""
-    profile: str = "validation"
-    network: Network = "auto"
-    """How workers are cut off: by network namespaces if possible, or by the relay."""
 
 
 class Verdict(NamedTuple):
@@ -200,19 +184,15 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     if isinstance(found, Verdict):
         return found
     entries = store.history(workflow)
-    changes = [
-        Transition.model_validate(change) for entry in entries for change in entry.body.get("transitions", ())
-    ]
+    made = (change for entry in entries for change in entry.body.get("transitions", ()))
+    changes = [*map(Transition.model_validate, made)]
     story = told([line.message for line in said(entries)], changes, load_state(found.snapshot))
     differing = [
         name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
     ]
-    events = [entry.body["event"] for entry in entries]
-    fixes = [
-        (event["specialist"], event["completion"]["iteration"])
-        for event in events
-        if event["kind"] == "fix-completed"
-    ]
+    events = (entry.body["event"] for entry in entries)
+    completed = (event for event in events if event["kind"] == "fix-completed")
+    fixes = [(event["specialist"], event["completion"]["iteration"]) for event in completed]
     surplus = tuple(
         f"fix of {name} run {number} made {count} times"
         for (name, number), count in Counter(fixes).items()
@@ -245,11 +225,9 @@ def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjur
     began: dict[str, list[float]] = defaultdict(list)
     for execution in executions:
         began[execution.ticket].append(execution.at)
-    later = [
-        [at - applied.began for at in began[applied.ticket] if at > applied.began]
-        for applied in injuries
-        if applied.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER) and applied.boundary in _IN_STEP
-    ]
+    kills = (one for one in injuries if one.injury in (Injury.KILL_WORKER, Injury.KILL_RUNNER))
+    amid = (one for one in kills if one.boundary in _IN_STEP)
+    later = ([at - one.began for at in began[one.ticket] if at > one.began] for one in amid)
     return sorted(min(seconds) for seconds in later if seconds)
 
 
@@ -261,6 +239,19 @@ def unexplained(
 ) -> list[Execution]:
     """The repeated executions of tickets that no injury of the previous worker explains."""
     living = {(one.ticket, one.pid) for one in takeovers if one.alive}
+
+    def explains(applied: AppliedInjury, before: Execution, until: float) -> bool:
+        if applied.began > until:
+            return False
+        if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
+            return applied.ticket == before.ticket and applied.began >= before.at
+        if before.pid in applied.pids:
+            return applied.ended + BEGINNING_SECONDS >= before.at
+        # A process that survives a loss of Redis shorter than a lease keeps its ticket.
+        lived = (before.ticket, before.pid) in living
+        cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
+        return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)
+
     by_ticket: dict[str, list[Execution]] = defaultdict(list)
     for execution in executions:
         by_ticket[execution.ticket].append(execution)
@@ -269,24 +260,5 @@ def unexplained(
         for runs in by_ticket.values()
         # By fence: a process stopped between claim and start begins after the one that took over.
         for before, again in pairwise(sorted(runs, key=lambda run: run.fence))
-        if not any(_explains(applied, before, again.at, host_of, living) for applied in injuries)
+        if not any(explains(applied, before, again.at) for applied in injuries)
     ]
-
-
-def _explains(
-    applied: AppliedInjury,
-    before: Execution,
-    until: float,
-    host_of: Mapping[int, str],
-    living: Container[tuple[str, int]],
-) -> bool:
-    if applied.began > until:
-        return False
-    if applied.injury in (Injury.KILL_COMMAND, Injury.KILL_AGENT):
-        return applied.ticket == before.ticket and applied.began >= before.at
-    if before.pid in applied.pids:
-        return applied.ended + BEGINNING_SECONDS >= before.at
-    # A process that survives a loss of Redis shorter than a lease keeps its ticket.
-    lived = (before.ticket, before.pid) in living
-    cut_off = host_of.get(before.pid) in applied.hosts and applied.ended + AFTERMATH_SECONDS >= before.at
-    return cut_off and (not lived or applied.ended - applied.began >= LEASE_SECONDS)

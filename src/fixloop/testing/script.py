@@ -21,7 +21,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
@@ -121,6 +120,6 @@ class Agent(NamedTuple):
 
 
 _AGENTS: Final = tomllib.loads(Path(__file__).with_name("scripted_agents.toml").read_text(encoding="utf-8"))
-AGENTS: Final[Mapping[str, Agent]] = MappingProxyType({name: Agent(**told) for name, told in _AGENTS.items()})
+AGENTS: Final[Mapping[str, Agent]] = {name: Agent(**told) for name, told in _AGENTS.items()}
 """Good and bad behaviour of a main agent or a specialist, by name. Use a script as a workflow's feature name, with
 `FIXLOOP_CREW=fixloop.testing:scripted_crew` in the worker's environment."""

@@ -31,6 +31,7 @@ from fixloop.testing.injuries import check_clock_shifts
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Host, RedisServer
+from fixloop.testing.waiting import comes
 
 T = TypeVar("T")
 EXECUTIONS: Final = "executions"
@@ -49,6 +50,21 @@ SETTLING_SECONDS: Final = 1.0
 # The caller is not injured, and waits for an injured Redis.
 CALLER_PATIENCE_SECONDS: Final = 30.0
 GIVEN_UP: Final = DecisionMade(decision=Decision.ABORT, by="chaos")
+
+
+class Order(NamedTuple):
+    workflows: int
+    kills: int
+    seed: int
+    concurrency: int = 2
+    """Work processes of each of the two workers."""
+    contrast: bool = False
+    """Whether bare Celery chains are also injured by the same plan."""
+    twice: bool = False
+    """Whether every message is delivered twice, from the first to the last."""
+    profile: str = "validation"
+    network: Network = "auto"
+    """How workers are cut off: by network namespaces if possible, or by the relay."""
 
 
 class Progress(NamedTuple):
@@ -94,13 +110,14 @@ class Site:
                 self.in_loop(self.networks.by_host[host.name].open, self.injurer.relay)
                 ending.callback(host.stop)
                 host.start()
-            give_up = time.monotonic() + START_SECONDS
-            while not all(host.wanted <= set(host.roles().values()) for host in self.hosts.values()):
-                if time.monotonic() > give_up:
-                    raise InfrastructureError(
-                        f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
-                    )
-                time.sleep(POLL_SECONDS)
+
+            def all_run() -> bool:
+                return all(host.wanted <= set(host.roles().values()) for host in self.hosts.values())
+
+            if not comes(all_run, START_SECONDS, POLL_SECONDS):
+                raise InfrastructureError(
+                    f"the workers did not start within {START_SECONDS:.0f} s; see the logs in {self._folder}"
+                )
             yield self
 
     def in_loop(self, act: Callable[..., object], *words: object) -> None:
@@ -163,7 +180,7 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Host) -> Iterator[Site]:
+def site(folder: Path, order: Order, host: type[Host] = Host) -> Iterator[Site]:
     """A running site that ends with the block. Its workers are scripted; its files are in `folder`."""
     environment = {
         "FIXLOOP_CREW": "fixloop.testing:scripted_crew",
@@ -172,11 +189,11 @@ def site(folder: Path, concurrency: int, network: Network, host: type[Host] = Ho
         "FIXLOOP_LOG_LEVEL": os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING"),
         "FIXLOOP_TASK_EVENTS": "0",
     }
-    kind = partial(host, concurrency=concurrency, environment=environment)
+    kind = partial(host, concurrency=order.concurrency, environment=environment)
     # A socket's path is limited to 107 bytes, and `folder` may be deep.
     with (
         tempfile.TemporaryDirectory(prefix="fixloop-") as sockets,
-        networks(network, HOSTS, Path(sockets)) as by_host,
+        networks(order.network, HOSTS, Path(sockets)) as by_host,
         Site(folder, Path(sockets), kind, by_host).running() as running,
     ):
         yield running
