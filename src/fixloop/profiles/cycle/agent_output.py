@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from fixloop.engine import verdicts
-from fixloop.files.atomic import listed, read
+from fixloop.files.atomic import LIMIT_BYTES, listed, read
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.events import Written
 from fixloop.profiles.cycle.phase_result import InvalidResult
@@ -27,6 +27,8 @@ from fixloop.statefiles.sync import edited_in
 from fixloop.store.contract import Store
 
 _PLAN: Final = "plan.json"
+_FILE_BYTES: Final = 4096
+"""What Redis needs for a file besides its content, generously."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
 _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
 
@@ -56,15 +58,21 @@ def written_by(
         if not path.startswith(place):
             raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
     laid = {document.name for document in state.documents_of(key)}
-    documents, logs, plan = [], [], None
+    documents, logs, plan, room = [], [], None, LIMIT_BYTES
     for name in sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/"))):
         content = read(folder, f"{place}{name}")
-        if content is None or (name in laid and f"{place}{name}" not in changed):
+        is_old = name.startswith("history/") or (name in laid and f"{place}{name}" not in changed)
+        if content is None or is_old:
             continue
+        room -= len(content) + _FILE_BYTES
+        if room < 0:
+            raise InvalidResult(
+                f"{key} left more in {place} than {LIMIT_BYTES // 1024**2} MiB; remove the rest"
+            )
         content = hide(content)
         if name in own.logs:
             logs += _grown(store, state, key, name, content)
-        elif not name.startswith("history/"):
+        else:
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
             if name == _PLAN and name in own.documents:
                 plan = _read_plan(content)
