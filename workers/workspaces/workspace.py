@@ -224,7 +224,6 @@ def remove_folder(folder: Path) -> None:
     opening = ("find", folder, "-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
     for command in (opening, ("rm", "-rf", folder)):
         with contextlib.suppress(OSError):
-            # -execdir refuses to work with a PATH that has relative folders.
             subprocess.run(command, env={"PATH": os.defpath}, capture_output=True, check=False)
 
 

@@ -27,8 +27,6 @@ from fixloop.statefiles.sync import edited_in
 from fixloop.store.contract import Store
 
 _PLAN: Final = "plan.json"
-_FILE_BYTES: Final = 4096
-"""What Redis needs for a file besides its content, generously."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", re.ASCII)
 _TASKS: Final = TypeAdapter(tuple[PlanTask, ...])
 
@@ -64,7 +62,7 @@ def written_by(
         is_old = name.startswith("history/") or (name in laid and f"{place}{name}" not in changed)
         if content is None or is_old:
             continue
-        room -= len(content) + _FILE_BYTES
+        room -= len(content) + 4096
         if room < 0:
             raise InvalidResult(
                 f"{key} left more in {place} than {LIMIT_BYTES // 1024**2} MiB; remove the rest"
