@@ -20,6 +20,7 @@ from fixloop.protocol.limits import short_name
 from fixloop.protocol.messages import ErrorNotification, ErrorType, FailureReport, PersistentFailure
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render, render_delivery
 from fixloop.reports import read_report
+from fixloop.reports.counted import counted
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
 from fixloop.secrets.disguises import HIDDEN
@@ -136,6 +137,47 @@ def test_a_long_attribute_is_read_in_linear_time(tmp_path: Path) -> None:
     (failure,) = read(tmp_path, "junit", junit(failing)).failures
 
     assert len(failure.message) >= len(text) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "piece", "end"),
+    [
+        (
+            "jest",
+            '{"numTotalTests": 0, "testResults": [{"name":"","status":"failed","assertionResults":[],"message":"x',
+            "\\n",
+            'x"}]}',
+        ),
+        (
+            "go-test",
+            '{"Action":"output","Package":"p","Output":"x',
+            "\\n",
+            'x"}\n{"Action":"fail","Package":"p"}',
+        ),
+        (
+            "cargo-test",
+            "   Running a (a-01234567)\nrunning 1 test\ntest a ... FAILED\n---- a stdout ----\n",
+            "panicked at , ",
+            "\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored;",
+        ),
+    ],
+    ids=["jest", "go", "cargo"],
+)
+def test_a_report_made_to_be_slow_is_read_in_seconds(
+    tmp_path: Path, kind: str, start: str, piece: str, end: str
+) -> None:
+    started = time.process_time()
+
+    assert read(tmp_path, kind, start + piece * (300_000 // len(piece)) + end).outcome is RunOutcome.FAILED
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("text", ["{} skipped in 1s", "Tests: {} skipped", "Ran {} tests in 1s"])
+def test_an_endless_number_is_no_count_of_tests(text: str) -> None:
+    started = time.process_time()
+
+    assert counted(text.format("1" * 1_000_000)) is None
+    assert time.process_time() - started < 10
 
 
 def test_xml_of_great_depth_proves_nothing(tmp_path: Path) -> None:

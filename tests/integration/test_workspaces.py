@@ -285,6 +285,36 @@ def test_closing_removes_everything_including_read_only_files(workspace: Workspa
     assert not workspace.folder.exists()
 
 
+def nest(folder: Path, depth: int) -> None:
+    """Make more folders below each other than a path can name."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("a", dir_fd=here)
+        inner = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+
+
+@pytest.mark.proves("K40")
+def test_closing_removes_folders_nested_more_deeply_than_a_path_can_name(workspace: Workspace) -> None:
+    nest(workspace.path, 3000)
+    (workspace.path / "a/a").chmod(0o500)
+
+    workspace.close()
+
+    assert not workspace.folder.exists()
+
+
+def test_folders_nested_too_deeply_for_git_are_one_sentence(workspace: Workspace) -> None:
+    nest(workspace.path, 3000)
+
+    with pytest.raises(UsageError, match="nested more than 500 deep"):
+        workspace.capture(workspace.commit, "a fix")
+    # pytest cannot remove them either.
+    workspace.close()
+
+
 def test_a_commit_that_is_not_in_the_mirror_gives_one_sentence(mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="git read-tree failed"):
         open_workspace(tmp_path / "cache", mirror, "0" * 39 + "1", name="t.9")

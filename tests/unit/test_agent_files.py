@@ -63,6 +63,22 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path)
 
 
+def test_a_file_made_to_fill_memory_is_not_read(workspace: Workspace) -> None:
+    with workspace.path("ra", "requirements.md").open("wb") as file:
+        file.truncate(1 << 40)
+
+    assert workspace.written("ra").documents == ()
+
+
+@pytest.mark.parametrize(("count", "size"), [(20_000, 1), (5, 15_000_000)])
+def test_files_made_to_fill_redis_are_refused(workspace: Workspace, count: int, size: int) -> None:
+    for number in range(count):
+        workspace.path("ra", f"{number}.md").write_bytes(b"x" * size)
+
+    with pytest.raises(InvalidResult, match=r"more in .* than 64 MiB"):
+        workspace.written("ra")
+
+
 @pytest.mark.proves("C11", "C12")
 def test_documents_that_are_new_or_changed_are_taken_and_the_others_are_not(workspace: Workspace) -> None:
     workspace.path("ra", "requirements.md").write_text("FR-001")

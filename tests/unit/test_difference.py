@@ -769,6 +769,23 @@ def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, 
     assert held(deep + "y = 1\n", deep) == set()
 
 
+@pytest.mark.parametrize(
+    ("path", "piece", "frame"),
+    [
+        ("a.py", "#", "{} x"),
+        ("a.js", "/*\n", "{}"),
+        ("a.js", "=/[", "x {}"),
+        ("a.js", " ", "x = {{'a': 'b{}c'}}"),
+    ],
+)
+def test_a_change_made_to_be_slow_is_compared_in_seconds(path: str, piece: str, frame: str) -> None:
+    started = time.process_time()
+
+    findings([Change(path, "", frame.format(piece * (200_000 // len(piece))))], SCOPE)
+
+    assert time.process_time() - started < 10
+
+
 @given(st.text(), st.text(), st.sampled_from(["py", "js", "ts", "go", "rs", "txt"]))
 def test_any_text_can_be_compared(old: str, new: str, ending: str) -> None:
     findings([Change(f"a.{ending}", old, new)], SCOPE)

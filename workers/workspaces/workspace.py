@@ -8,7 +8,7 @@ import contextlib
 import os
 import re
 import shutil
-import stat
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -214,14 +214,15 @@ def sweep_workspaces(cache: Path) -> list[str]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, even if a tool made parts of it read-only."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder, even if a tool made parts of it read-only, or nested folders too deeply for Python."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         return
-    for inner, _, _ in os.walk(folder):
+    opening = ("find", folder, "-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
+    for command in (opening, ("rm", "-rf", folder)):
         with contextlib.suppress(OSError):
-            os.chmod(inner, stat.S_IRWXU)
-    shutil.rmtree(folder, ignore_errors=True)
+            subprocess.run(command, env={"PATH": os.defpath}, capture_output=True, check=False)
 
 
 def remove_temporary_files(folder: Path) -> None:

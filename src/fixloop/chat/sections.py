@@ -12,7 +12,7 @@ _TITLES: Final = "|".join(sorted({title for template in TEMPLATES.values() for t
 _PLAIN: Final = re.compile(rf"({_TITLES})\s*(?:$|[:–—-](?:\s|$))")
 _MARKED: Final = re.compile(rf"(?:\#{{1,6}}\s+(?:\*\*|__)?|\*\*|__)({_TITLES})(?![\w-])", re.IGNORECASE)
 _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_RESULT: Final = re.compile(r"\s*[-*+]\s+\[(pass|fail)\]\s+(\S.*?)\s*$", re.IGNORECASE)
+_RESULT: Final = re.compile(r"\s*[-*+]\s+\[(pass|fail)\]\s+(\S(?:.*\S)?)\s*$", re.IGNORECASE)
 
 
 class Verdict(StrEnum):

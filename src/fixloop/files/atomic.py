@@ -16,6 +16,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from fixloop.errors import RefusedError, UsageError
 
+LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""A larger file counts as none: an agent may have made it to fill memory."""
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -170,7 +172,8 @@ def _content(folder: int, name: str) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        found = os.fstat(descriptor)
+        return file.read() if stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT_BYTES else None
 
 
 @contextmanager

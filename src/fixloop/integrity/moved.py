@@ -22,7 +22,7 @@ _SHORTEST: Final = 8
 """Tokens of a line that identifies code."""
 _TOKEN: Final = re.compile(r"\.\s*\w+|\w+|[^\w\s]")
 _EXCLUDES: Final = re.compile(
-    r"""(?:^|[{,[(])[ \t]*["']?[\w.-]*(?:exclu|omit|skip|ignore)[\w.-]*["']?[ \t]*[=:(]"""
+    r"""(?:^|[{,[(])[ \t]*["']?[\w.-]{0,100}(?:exclu|omit|skip|ignore)[\w.-]{0,100}["']?[ \t]*[=:(]"""
     r"""[ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+.*)*)""",
     re.MULTILINE | re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ RULE: Final = "test-literal"
 
 _SHORTEST: Final = 4
 _COMMON_NUMBERS: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
-_PUNCTUATION: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|\s+(?=,)")
+_PUNCTUATION: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|(?<!\s)\s+(?=,)")
 _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")

@@ -42,8 +42,8 @@ _CODES: Final = (
     rf"\b(?:\s*[:=\[(]\s*(?P<codes>{_LISTED})|\s+(?P<rules>(?:[BG]\d|[a-z@][\w@/]*[-/]\w){_LISTED}))?"
 )
 _COMMENTS: Final = {
-    True: re.compile(rf"(?:\#+\s*|\s(?=pylint:))(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
-    False: re.compile(rf"(?:\A|\n)[/*!\s]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
+    True: re.compile(rf"(?:(?<!\#)\#++\s*|\s(?=pylint:))(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
+    False: re.compile(rf"(?:\A|\n)[/*! \t\r\f\v]*(?P<what>{_ANY}){_CODES}", re.IGNORECASE),
 }
 _GENERATED: Final = re.compile(r"@generated\b|\bDO NOT EDIT\b")
 _PROGRAM: Final = re.compile(

@@ -39,7 +39,7 @@ _PATTERNS: Final = {
     language: re.compile(rf"{_COMMENT}|(?P<string>{strings})|{_REST}", re.DOTALL)
     for language, strings in _STRINGS.items()
 }
-_REGEXP: Final = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
+_REGEXP: Final = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\\\n]){0,200}\]|[^/\\\n\[]){1,1000}/[a-z]*")
 _TEMPLATE: Final = re.compile(r"(?:\\.|\$(?!\{)|[^`$\\])*", re.DOTALL)
 _BEFORE_REGEXP: Final = frozenset(
     ("return", "typeof", "case", "in", "of", "do", "else", "void", "throw", "await", "yield")

@@ -27,7 +27,7 @@ _ENDED: Final = re.compile(r"test result: (?:ok|FAILED)\. (\d+) passed; (\d+) fa
 _SECTION: Final = re.compile(
     r"---- (?P<name>.+?)(?: - (?:should panic|compile fail|compile))? std(?:out|err) ----$"
 )
-_PANICKED: Final = re.compile(r"panicked at (?:.*, )?(\S+?):(\d+):\d+:?$", re.MULTILINE)
+_PANICKED: Final = re.compile(r"panicked at (?:.{0,500}, )?(\S{1,500}?):(\d+):\d+:?$", re.MULTILINE)
 _DOC_LINE: Final = re.compile(r" \(line \d+\)$")
 _DIED: Final = re.compile(r"error: test failed, to rerun pass .*|\s*process didn't exit successfully: .*")
 _BUILD_ERROR: Final = re.compile(r"error(?:\[(?P<code>E\d+)\])?: (?P<text>.+)")

@@ -7,24 +7,25 @@ counts tests, there is no number.
 import re
 from typing import Final
 
+# A longer number is no count, and would be read again from each of its digits.
 _PYTEST: Final = re.compile(
-    r"^(?:=+ )?((?:\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)(?:, )?)+)"
+    r"^(?:=+ )?((?:\d{1,9} (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)(?:, )?)+)"
     r" in [\d.]+s",
     re.MULTILINE,
 )
-_OF_PYTEST: Final = re.compile(r"(\d+) (?:failed|passed|xfailed|xpassed|errors?)\b")
-_JAVASCRIPT: Final = re.compile(r"^ *Tests:? +((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
-_OF_JAVASCRIPT: Final = re.compile(r"(\d+) (?:failed|passed)\b")
+_OF_PYTEST: Final = re.compile(r"(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
+_JAVASCRIPT: Final = re.compile(r"^ *Tests:? +((?:\d{1,9} \w+(?:, | \| )?)+)", re.MULTILINE)
+_OF_JAVASCRIPT: Final = re.compile(r"(\d{1,9}) (?:failed|passed)\b")
 _UNITTEST: Final = re.compile(
-    r"^Ran (\d+) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d+))?", re.MULTILINE
+    r"^Ran (\d{1,9}) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d{1,9}))?", re.MULTILINE
 )
 _NUMBERS: Final = (
-    re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE),
-    re.compile(r"^(?:#|ℹ) pass +(\d+)(?:\n(?:#|ℹ) fail +(\d+))?$", re.MULTILINE),
-    re.compile(r"^ +(\d+) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d+) failing)?", re.MULTILINE),
-    re.compile(r"^ +Total: +(\d+)\n +Passed: +()", re.MULTILINE),
-    re.compile(r"^ +Ran (\d+) tests with ()\d+ failures", re.MULTILINE),
-    re.compile(r"^(\d+) scenarios? passed, (\d+) failed", re.MULTILINE),
+    re.compile(r"^test result: \w+\. (\d{1,9}) passed; (\d{1,9}) failed;", re.MULTILINE),
+    re.compile(r"^(?:#|ℹ) pass +(\d{1,9})(?:\n(?:#|ℹ) fail +(\d{1,9}))?$", re.MULTILINE),
+    re.compile(r"^ +(\d{1,9}) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d{1,9}) failing)?", re.MULTILINE),
+    re.compile(r"^ +Total: +(\d{1,9})\n +Passed: +()", re.MULTILINE),
+    re.compile(r"^ +Ran (\d{1,9}) tests with ()\d+ failures", re.MULTILINE),
+    re.compile(r"^(\d{1,9}) scenarios? passed, (\d{1,9}) failed", re.MULTILINE),
 )
 """Summaries of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
 _GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)

@@ -21,7 +21,7 @@ _FRAMING: Final = re.compile(r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:FAIL|P
 _CAUSES: Final = (
     ("timeout", re.compile(r"^panic: test timed out", re.MULTILINE)),
     ("data race", re.compile(r"^WARNING: DATA RACE", re.MULTILINE)),
-    ("panic", re.compile(r"^\s*panic: ", re.MULTILINE)),
+    ("panic", re.compile(r"^[ \t]*panic: ", re.MULTILINE)),
 )
 
 

@@ -14,7 +14,7 @@ from fixloop.reports.tree import SourceTree
 
 _ENDS: Final = {"passed", "failed", "pending", "skipped", "todo", "disabled"}
 _KIND: Final = re.compile(r"\s*(?:Uncaught )?([A-Za-z_$][\w$.]{0,100}(?:Error|Exception))\b")
-_IN_SUITE: Final = re.compile(r"^\s*●.*$", re.MULTILINE)
+_IN_SUITE: Final = re.compile(r"^[ \t]*●.*$", re.MULTILINE)
 
 
 def read_jest(content: bytes, tree: SourceTree) -> Report:

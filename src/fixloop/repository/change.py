@@ -17,7 +17,7 @@ DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is complete."""
 _MOST_SOUGHT: Final = 50
 """The most changed files that are searched for in the tests: each costs a search of the tree."""
-_ASSERTS: Final = re.compile(r"^\s*assert|AssertionError|pytest|unittest", re.MULTILINE)
+_ASSERTS: Final = re.compile(r"^[ \t]*assert|AssertionError|pytest|unittest", re.MULTILINE)
 
 
 class Change(BaseModel):

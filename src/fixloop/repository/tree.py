@@ -50,6 +50,8 @@ READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules"
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
 NEW_BYTES: Final = 1_000_000_000
 """For new and grown files: what git reads in ten seconds. Sparse files count with their apparent size."""
+MOST_NESTED: Final = 500
+"""Folders below each other, counted from the root; Python's own limit for calls is 1,000."""
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
@@ -201,7 +203,11 @@ def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, da
 
 
 def _refuse_special_files(folder: bytes) -> None:
-    """git opens these by name, and would wait for ever for a writer of a pipe."""
+    """git opens these by name, and would wait for ever for a writer of a pipe; nor does it read paths of any length."""
+    if folder.count(b"/") > MOST_NESTED:
+        raise UsageError(
+            f"folders are nested more than {MOST_NESTED} deep in {shown(folder[:80])}…; remove them"
+        )
     try:
         entries = list(os.scandir(folder))
     except OSError:

@@ -94,6 +94,7 @@ def serve(
         import uvicorn
 
         from fixloop.serve.app import create_app
+        from fixloop.serve.connections import Connection
         from fixloop.serve.contacts import contacts_in
         from fixloop.serve.deliverer import Deliverer
         from fixloop.serve.identity import Identities
@@ -114,6 +115,8 @@ def serve(
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
         )
+        # So many are accepted before the first of them is looked at.
+        config.http, config.backlog = Connection, 100
         listening = config.bind_socket()
         # Its connections inherit it. asyncio sets it only if a socket names its protocol, and this one does not: the
         # second part of each answer would wait 40 ms for the acknowledgement of the first.

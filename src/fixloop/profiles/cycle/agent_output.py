@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from fixloop.engine import verdicts
-from fixloop.files.atomic import listed, read
+from fixloop.files.atomic import LIMIT_BYTES, listed, read
 from fixloop.profiles.cycle.documents import progress_path
 from fixloop.profiles.cycle.events import Written
 from fixloop.profiles.cycle.phase_result import InvalidResult
@@ -56,15 +56,21 @@ def written_by(
         if not path.startswith(place):
             raise InvalidResult(f"{key} may read this file and not change it: {sentence}")
     laid = {document.name for document in state.documents_of(key)}
-    documents, logs, plan = [], [], None
+    documents, logs, plan, room = [], [], None, LIMIT_BYTES
     for name in sorted(path.removeprefix(place) for path in listed(folder, place.rstrip("/"))):
         content = read(folder, f"{place}{name}")
-        if content is None or (name in laid and f"{place}{name}" not in changed):
+        is_old = name.startswith("history/") or (name in laid and f"{place}{name}" not in changed)
+        if content is None or is_old:
             continue
+        room -= len(content) + 4096
+        if room < 0:
+            raise InvalidResult(
+                f"{key} left more in {place} than {LIMIT_BYTES // 1024**2} MiB; remove the rest"
+            )
         content = hide(content)
         if name in own.logs:
             logs += _grown(store, state, key, name, content)
-        elif not name.startswith("history/"):
+        else:
             documents.append(Written(name=name, digest=store.put_artifact(state.workflow, content)))
             if name == _PLAN and name in own.documents:
                 plan = _read_plan(content)
