@@ -47,7 +47,10 @@ def _parts() -> range:
 def test_the_protocol_holds_for_any_events_in_any_order(part: int) -> None:
     Feature.seen.clear()
 
-    _play(part + 1, PART)
+    # Hypothesis also draws constants of the modules that this process has loaded, so a seed does not always do.
+    for number in (part + 1, part + 1001, part + 2001):
+        if not set(Feature.seen) >= REACHED:
+            _play(number, PART)
 
     assert set(Feature.seen) >= REACHED
 
