@@ -6,7 +6,7 @@ import ast
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fixloop.configuration.values import ALLOWANCE
@@ -786,6 +786,7 @@ def test_a_change_made_to_be_slow_is_compared_in_seconds(path: str, piece: str, 
     assert time.process_time() - started < 10
 
 
+@example("", "\r\x80", "py")
 @given(st.text(), st.text(), st.sampled_from(["py", "js", "ts", "go", "rs", "txt"]))
 def test_any_text_can_be_compared(old: str, new: str, ending: str) -> None:
     findings([Change(f"a.{ending}", old, new)], SCOPE)

@@ -100,7 +100,9 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
 
 def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> list[Sign]:
     """All signs on one side of a change; a side that can no longer be parsed is a sign itself."""
-    unread = source.sign(watched.RULE, "unread", 1, "the file cannot be looked at by this Python")
+    text, code = "the file cannot be looked at by this Python", "".join(source.lines[:1])
+    # Without its function: to find that, the file would be looked at.
+    unread = Sign(watched.RULE, "unread", "unread", text, source.path, 1, code, "")
     try:
         was_read = old is not None and old.tree is not None
         is_lost = source.is_python and source.tree is None and was_read

@@ -93,8 +93,9 @@ class Source:
         if not self.is_python:
             return tuple(token for token in self.tokens if token.kind == "comment")
         found = []
-        with suppress(tokenize.TokenError, SyntaxError):
-            for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+        # From Python 3.12 on, tokenize itself cannot read a text with a single CR in front of some characters.
+        with suppress(tokenize.TokenError, SyntaxError, ValueError):
+            for token in tokenize.generate_tokens(io.StringIO(self.text, newline=None).readline):
                 if token.type == tokenize.COMMENT:
                     found.append(Token("comment", token.string, token.start[0]))
         return tuple(found)
