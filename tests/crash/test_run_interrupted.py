@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.testing.waiting import comes
 from tests.crash.ledger import EXECUTIONS, ISSUE, change_the_tree, untouched
-from tests.crash.scene import Scene
+from tests.crash.scene import LONGEST_SECONDS, Scene
 from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_p
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)
     process = scene.start(*scene.run_words)
-    assert comes(lambda: begun(scene, "fix test-runner 1")), scene.said()
+    assert comes(lambda: begun(scene, "fix test-runner 1"), LONGEST_SECONDS), scene.said()
 
     os.killpg(process.pid, signal.SIGINT)
     interrupted = scene.ended(process)
@@ -42,7 +42,7 @@ def test_ctrl_c_ends_everything_in_order_and_one_line_says_how_to_continue(tmp_p
     assert plan.startswith("checks in ")
     assert said == [f"interrupted; continue with `fixloop resume {ISSUE}`"]
     assert interrupted.seconds < 20
-    assert comes(lambda: not scene.survivors()), scene.survivors()
+    assert comes(lambda: not scene.survivors(), LONGEST_SECONDS), scene.survivors()
     assert list((scene.cache / "work").iterdir()) == []
     assert untouched(scene.project) == before
 
@@ -103,14 +103,14 @@ def test_a_run_does_not_end_before_the_person_who_has_to_decide_was_notified(
 def test_a_second_run_of_the_issue_finishes_the_work_of_a_dead_first(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "scene")
     first = scene.start(*scene.run_words)
-    assert comes(lambda: begun(scene, "check ledger.txt with 3 bad")), scene.said()
+    assert comes(lambda: begun(scene, "check ledger.txt with 3 bad"), LONGEST_SECONDS), scene.said()
     second = scene.start(*scene.run_words)
-    assert comes(lambda: begun(scene, "fix test-runner 2")), scene.said()
+    assert comes(lambda: begun(scene, "fix test-runner 2"), LONGEST_SECONDS), scene.said()
 
     # The program alone: its worker has to notice by itself.
     os.kill(first.pid, signal.SIGKILL)
     assert scene.ended(first).code == -signal.SIGKILL
-    assert comes(lambda: not has_members(first.pid)), scene.survivors()
+    assert comes(lambda: not has_members(first.pid), LONGEST_SECONDS), scene.survivors()
     ended = scene.ended(second)
 
     assert ended.code == 0, scene.said()

@@ -17,7 +17,7 @@ import pytest
 
 from fixloop.testing.waiting import comes
 from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, Step, untouched
-from tests.crash.scene import Ended, Ending, Scene
+from tests.crash.scene import LONGEST_SECONDS, Ended, Ending, Scene
 from tests.fixtures.repositories import git
 
 pytestmark = pytest.mark.slow
@@ -181,7 +181,7 @@ def repeats(point: str, step: Step) -> bool:
 
 
 def assert_no_process_survives(scene: Scene) -> None:
-    assert comes(lambda: not scene.survivors()), f"{scene.survivors()} survived"
+    assert comes(lambda: not scene.survivors(), LONGEST_SECONDS), f"{scene.survivors()} survived"
 
 
 def assert_as(undisturbed: Undisturbed, scene: Scene, ended: Ended) -> None:

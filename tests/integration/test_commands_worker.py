@@ -110,12 +110,14 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
     agents = Agents(store)
     workflow = agents.start(script="1 0")
     with program(environment, "worker", "-c", "1") as worker:
-        assert comes(lambda: agents.engine.state(workflow).ended), "the workflow did not end"
-        assert comes(lambda: check(environment).returncode == ExitCode.DONE), "it is not well"
+        assert comes(lambda: agents.engine.state(workflow).ended, 90.0), "the workflow did not end"
+        assert comes(lambda: check(environment).returncode == ExitCode.DONE, 90.0), "it is not well"
         killed = children(environment, "control")
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        assert comes(lambda: bool(children(environment, "control") - killed)), "it was not started again"
+        assert comes(lambda: bool(children(environment, "control") - killed), 90.0), (
+            "it was not started again"
+        )
         (again,) = children(environment, "control") - killed
         os.kill(again, signal.SIGSTOP)
         # A quick one had sent a heartbeat before it was stopped, and is healthy until that is old.
@@ -126,9 +128,9 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
             print(checks[-1].stderr)
             return re.search(HELD, checks[-1].stderr) is not None
 
-        assert comes(is_noticed), "it was not noticed"
+        assert comes(is_noticed, 90.0), "it was not noticed"
         os.kill(again, signal.SIGCONT)
-        assert comes(lambda: check(environment).returncode == ExitCode.DONE), "it does not serve again"
+        assert comes(lambda: check(environment).returncode == ExitCode.DONE, 90.0), "it does not serve again"
         worker.send_signal(signal.SIGTERM)
         worker.wait(PATIENCE_SECONDS)
 
@@ -138,16 +140,18 @@ def test_a_worker_processes_features_reports_its_health_and_exits_cleanly(
     assert checks[-1].stderr.count("\n") == 1
     assert worker.returncode == ExitCode.DONE
     assert "fixloop enqueue --issue N" in said(environment).read_text()
-    assert comes(lambda: running(environment["MARK"]) == []), "processes were left behind"
+    assert comes(lambda: running(environment["MARK"]) == [], 90.0), "processes were left behind"
     store.close()
 
 
 def test_a_killed_worker_takes_everything_it_started_with_it(environment: dict[str, str]) -> None:
     with program(environment, "worker", "-c", "1") as worker:
-        assert comes(lambda: len(running(environment["MARK"])) >= 5), "it did not start"
+        assert comes(lambda: len(running(environment["MARK"])) >= 5, 90.0), "it did not start"
         worker.kill()
 
-        assert comes(lambda: running(environment["MARK"]) in ([], [worker.pid])), "processes were left behind"
+        assert comes(lambda: running(environment["MARK"]) in ([], [worker.pid]), 90.0), (
+            "processes were left behind"
+        )
 
 
 def test_without_a_worker_the_health_check_says_so_and_ends_with_1(environment: dict[str, str]) -> None:
@@ -172,12 +176,12 @@ def test_flower_starts_where_a_project_has_its_own_config_and_ends_with_its_call
     (tmp_path / "config" / "__init__.py").write_text("raise SystemExit('the wrong config')\n")
     port = free_port()
     with program(environment, "flower", "--port", str(port)) as flower:
-        assert comes(lambda: status(port) == 401 or flower.poll() is not None), "it does not answer"
+        assert comes(lambda: status(port) == 401 or flower.poll() is not None, 90.0), "it does not answer"
         assert flower.poll() is None
         flower.kill()
         flower.wait()
 
-        assert comes(lambda: running(environment["MARK"]) == []), "Flower was left behind"
+        assert comes(lambda: running(environment["MARK"]) == [], 90.0), "Flower was left behind"
     assert f"Flower at http://127.0.0.1:{port}, log in as me" in said(environment).read_text()
 
 

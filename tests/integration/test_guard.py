@@ -155,7 +155,7 @@ def test_a_cancelled_command_is_killed_with_everything_it_started(tmp_path: Path
 
 def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path: Path) -> None:
     def asking() -> bool:
-        assert comes(lambda: are_there(tmp_path))
+        assert comes(lambda: are_there(tmp_path), 10.0)
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
@@ -180,13 +180,13 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     worker = start_worker(begun)
-    assert comes(lambda: are_there(begun))
+    assert comes(lambda: are_there(begun), 10.0)
 
     # With its whole group, as a supervisor or a terminal would.
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
-    assert comes(lambda: not running(begun))
+    assert comes(lambda: not running(begun), 10.0)
 
 
 @pytest.mark.proves("A14", "K34")

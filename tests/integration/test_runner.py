@@ -87,4 +87,4 @@ def test_a_runner_that_is_killed_is_an_injury_of_the_command(
         result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
 
     assert result.injured
-    assert comes(lambda: not running(tmp_path))
+    assert comes(lambda: not running(tmp_path), 10.0)

@@ -243,6 +243,6 @@ def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: 
     os.kill(caller.pid, signal.SIGKILL)
     caller.wait()
 
-    assert comes(lambda: running(pid) + running(also) == [])
+    assert comes(lambda: running(pid) + running(also) == [], 30.0)
     site.tried(Configuration(specialists=checks(security=(shell("true"),))))
     assert site.workspaces() == []
