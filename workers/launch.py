@@ -11,6 +11,7 @@ from pathlib import Path
 if __name__ == "__main__":
     # Python put this file's folder first; the application's modules are in its parent.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    from fixloop.machine.process_end import end_process
     from workers.roles import main
 
-    sys.exit(main(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}))
+    end_process(main(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}))

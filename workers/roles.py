@@ -1,6 +1,5 @@
 """The roles of the application's processes: `work`, `control`, `sweep`, `supervise`, `try`, `keep` and `remind`."""
 
-import atexit
 import gc
 import json
 import logging
@@ -39,7 +38,6 @@ def main(role: str, options: Mapping[str, Any]) -> int:
     """Run `role` until told to stop; returns the exit code."""
     name_after(role)
     gc.set_threshold(COLLECT_AFTER)
-    atexit.register(gc.freeze)
     level = os.environ.get("FIXLOOP_LOG_LEVEL", "WARNING")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneRow(f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"))
@@ -110,6 +108,18 @@ def _spare_the_collector() -> None:
     gc.freeze()
 
 
+def try_checks(options: Mapping[str, Any]) -> int:
+    """Run checks once, without a workflow. The sandbox is detected while the rest loads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from fixloop.machine.sandbox import means_in_use
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(means_in_use)
+        from workers.commands.trial import main
+    return main(options)
+
+
 def supervise(options: Mapping[str, Any]) -> int:
     """Be the parent of a worker's other processes. Without options, it reads them from stdin once it has loaded."""
     from workers.processes.start import heeded
@@ -154,8 +164,8 @@ def _told() -> Mapping[str, Any]:
 
 _ROLES: Final = {
     **{name: f"{__name__}:{name}" for name in ("work", "control", "supervise")},
+    "try": f"{__name__}:try_checks",
     "sweep": "workers.recovery.sweeper:sweep",
-    "try": "workers.commands.trial:main",
     "keep": "workers.recovery.timekeeper:keep",
     "remind": "workers.recovery.reminder:remind",
 }

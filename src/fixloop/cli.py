@@ -1,6 +1,5 @@
 """The command line: where the program begins and ends. What a command needs starts while the command loads."""
 
-import atexit
 import gc
 import io
 import os
@@ -10,6 +9,7 @@ from typing import Final
 
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.machine.attached import start_waiting
+from fixloop.machine.process_end import end_process
 
 COLLECT_AFTER: Final = 200_000
 """Objects made and not yet let go: more than any command loads."""
@@ -21,19 +21,23 @@ _READ_STATES: Final = frozenset(
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The program `fixloop`; `words` are its arguments, those of this process if not given; returns the exit code."""
-    if words is None:
-        # Looking for garbage in what has just been loaded, and again at the end, takes a quarter of most calls.
-        gc.set_threshold(COLLECT_AFTER)
-        atexit.register(gc.freeze)
-        words = sys.argv[1:]
-        if _NEEDS_NOTHING.isdisjoint(words):
-            for command in _PROCESS_OF.keys() & words[:1]:
-                start_waiting(_PROCESS_OF[command])
-            if not _READ_STATES.isdisjoint(words[:1]):
-                from fixloop.servers.embedded import start_ahead
+    """The program `fixloop`, which ends with its exit code; with `words` as arguments, the code is returned instead."""
+    if words is not None:
+        return _called(words)
+    # Looking for garbage in what has just been loaded takes a quarter of most calls.
+    gc.set_threshold(COLLECT_AFTER)
+    words = sys.argv[1:]
+    if _NEEDS_NOTHING.isdisjoint(words):
+        for command in _PROCESS_OF.keys() & words[:1]:
+            start_waiting(_PROCESS_OF[command])
+        if not _READ_STATES.isdisjoint(words[:1]):
+            from fixloop.servers.embedded import start_ahead
 
-                start_ahead()
+            start_ahead()
+    end_process(_called(words))
+
+
+def _called(words: Sequence[str]) -> int:
     from fixloop.commands.program import call
 
     for stream in (sys.stdout, sys.stderr):
@@ -56,4 +60,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.fixtures.repositories import make_repository, write
@@ -53,10 +54,9 @@ def workspace(checkout: Path, tmp_path: Path) -> Workspace:
     return open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1")
 
 
-def probe(workspace: Workspace, interpreter: Interpreter) -> str | None:
-    return probe_imports(
-        interpreter, workspace.directory, workspace.path, environment_for(workspace, interpreter)
-    )
+def probe(workspace: Workspace, interpreter: Interpreter, cache: Path | None = None) -> str | None:
+    variables = environment_for(workspace, interpreter) | {"PYTHONNOUSERSITE": "1"}
+    return probe_imports(interpreter, workspace.directory, workspace.path, variables, cache=cache)
 
 
 def test_a_clean_interpreter_takes_the_project_from_the_workspace(
@@ -135,3 +135,58 @@ def test_an_interpreter_that_does_not_run_is_one_sentence(workspace: Workspace, 
 
 def test_a_project_without_python_needs_no_interpreter(workspace: Workspace) -> None:
     assert probe(workspace, Interpreter("", "", "none")) is None
+
+
+def test_an_editable_install_after_the_first_check_is_noticed(workspace: Workspace, tmp_path: Path) -> None:
+    venv, elsewhere = make_venv(tmp_path / "venv"), tmp_path / "elsewhere/shop"
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+
+    finder = FINDER.format(
+        init=str(elsewhere / "__init__.py"), folder=str(elsewhere), how="insert(0, Finder)"
+    )
+    write(elsewhere.parent, {"shop/__init__.py": ""})
+    write(site_packages(venv), {"finder.py": finder, "finder.pth": "import finder\n"})
+
+    assert f"from {elsewhere}" in str(probe(workspace, interpreter, tmp_path / "cache"))
+
+
+def test_an_interpreter_that_answered_is_not_started_again_for_the_same_packages(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    kept = [each for each in (tmp_path / "cache/interpreters").iterdir() if each.write_text("[]") == 2]
+
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    (workspace.path / "new.py").touch()
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    assert [each.read_text() == "[]" for each in (tmp_path / "cache/interpreters").iterdir()].count(True) == 1
+    assert len(kept) == 1
+
+
+def test_an_interpreter_that_runs_code_of_the_project_is_asked_each_time(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    write(workspace.path, {"src/sitecustomize.py": ""})
+
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    write(workspace.path, {"src/sitecustomize.py": "import sys; sys.path[:] = []\n"})
+    assert "cannot say" in str(probe(workspace, interpreter, tmp_path / "cache"))
+
+
+def test_a_tool_is_found_after_it_was_installed(workspace: Workspace, tmp_path: Path) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json"}
+
+    write(site_packages(venv), {"pytest/__init__.py": ""})
+    assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json", "pytest"}
+
+    (site_packages(venv) / "pytest/__init__.py").unlink()
+    assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json"}
+    write(workspace.path, {"src/pytest.py": ""})
+    assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json", "pytest"}

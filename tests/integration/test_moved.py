@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from fixloop.protocol.state import FailureRef
+from fixloop.protocol.failures import FailureRef
 from tests.fixtures.bench import Bench
 from workers.commands.moved import work_moved_away
 

@@ -4,12 +4,11 @@ import re
 
 import pytest
 
-from fixloop.protocol.failures import Failure
+from fixloop.protocol.failures import Failure, FailureRef
 from fixloop.protocol.grouping import common_prefix, groups
 from fixloop.protocol.limits import short_name
 from fixloop.protocol.messages import FixRequest
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render_delivery
-from fixloop.protocol.state import FailureRef
 from tests.fixtures.script import Fix, fails
 from tests.fixtures.validation_stage import Stage
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fixloop.machine.interpreter_answers import remembered
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from tests.fixtures.repositories import write
 
@@ -127,3 +128,24 @@ def test_a_shim_that_starts_no_interpreter_is_chosen_itself(tmp_path: Path) -> N
     (tmp_path / "shims/python").chmod(0o755)
 
     assert choose(source=tmp_path, path=f"{tmp_path}/shims").path == f"{tmp_path}/shims/python"
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_only_an_environment_without_the_systems_packages_is_remembered(tmp_path: Path, is_own: bool) -> None:
+    venv = fake_venv(tmp_path / "venv")
+    write(venv, {"pyvenv.cfg": f"include-system-site-packages = {'false' if is_own else 'true'}\n"})
+    interpreter, answers = Interpreter(str(venv / "bin/python"), str(venv), "checkout"), iter(["a", "b"])
+
+    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "a"
+    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "ab"[not is_own]
+
+
+def test_answers_do_not_accumulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv = fake_venv(tmp_path / "venv")
+    write(venv, {"pyvenv.cfg": "include-system-site-packages = false\n"})
+    monkeypatch.setattr("fixloop.machine.interpreter_answers.MOST", 3)
+    for number in range(10):
+        interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+        remembered(tmp_path / "cache", interpreter, number, lambda: "here")
+
+    assert len(list((tmp_path / "cache/interpreters").iterdir())) <= 3

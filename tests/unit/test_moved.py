@@ -16,7 +16,7 @@ from fixloop.integrity.moved import (
     shape,
 )
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
-from fixloop.protocol.state import FailureRef
+from fixloop.protocol.failures import FailureRef
 from workers.commands.check_run import Ran
 from workers.commands.moved import left, measured, padded
 

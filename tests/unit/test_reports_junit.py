@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.failures import Severity
-from fixloop.protocol.state import FailureRef
+from fixloop.protocol.failures import FailureRef, Severity
 from fixloop.reports import as_json, read_report
 from tests.fixtures.reports.samples import JUNIT, junit, pytest_suite, read, seen, written
 

@@ -20,7 +20,7 @@ from fixloop.configuration.python_project import pytest_settings
 from fixloop.intake.trial import CHANGED
 from fixloop.integrity.runner_canaries import PYTEST_VALUED, PYTHON_TEST
 from fixloop.integrity.tool_call import Project, ToolCall, call_of
-from fixloop.machine.interpreters import importable_modules
+from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.repository.tree import deltas, tracked_in_tree
 from workers.workspaces.ground import Ground, Site
 from workers.workspaces.interpreter import source_roots

@@ -15,7 +15,6 @@ from fixloop.configuration.model import SpecialistChecks
 from fixloop.errors import FixloopError, UsageError
 from fixloop.intake.trial import NOTE, Asked, Refused, Tried
 from fixloop.machine.guard import GuardedResult, run_guarded
-from fixloop.machine.sandbox import means_in_use
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.repository.snapshot import mirror_of
@@ -40,9 +39,6 @@ def main(_options: Mapping[str, Any]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ended, write_lock = threading.Event(), threading.Lock()
     try:
-        # Detect the sandbox while the caller prepares its request.
-        with suppress(FixloopError):
-            means_in_use()
         asked = Asked.model_validate_json(sys.stdin.buffer.read())
         configurations = filter(None, (asked.configuration, asked.beside))
         each = [asked.model_copy(update={"configuration": one}) for one in configurations]

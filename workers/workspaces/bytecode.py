@@ -36,20 +36,22 @@ def lend(pycache: Path, cache: Path, interpreter: Interpreter, before: float) ->
     folders = _folders(cache, interpreter)
     lent, made = set[str](), set[str]()
     if _take(folders, pycache):
-        for name in _files(pycache):
+        for name, entry in _files(pycache):
             compiled = _compiled(name)
             with suppress(OSError):
-                is_link = _LIBRARY.fullmatch(name) and os.readlink(pycache / name) == compiled
+                is_link = _LIBRARY.fullmatch(name) and os.readlink(entry.path) == compiled
                 if is_link and os.stat(compiled).st_ctime < before:
                     lent.add(name)
                     continue
-            os.unlink(pycache / name)
+            os.unlink(entry.path)
     known = _known(folders)
     is_enough = lent or len(known) >= FEWEST_IMPORTED
     for name in islice(known if is_enough else _imported(interpreter), MOST_MODULES):
+        if name in lent:
+            continue
         folder, compiled = os.path.split(name)[0], _compiled(name)
         with suppress(OSError, ValueError):
-            if name not in lent and _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
+            if _LIBRARY.fullmatch(name) and os.stat(compiled).st_ctime < before:
                 if folder not in made:
                     os.makedirs(pycache / folder, exist_ok=True)
                     made.add(folder)
@@ -62,16 +64,19 @@ def give_back(pycache: Path, cache: Path, interpreter: Interpreter) -> None:
     """Keep a command's links and the names of the library modules it imported for the next one; delete its bytecode."""
     folders = _folders(cache, interpreter)
     with suppress(OSError):
-        links, written = list[str](), list[str]()
-        for name in _files(pycache):
-            (links if (pycache / name).is_symlink() else written).append(name)
-        # A link that was read has a later access date, if the system records it.
-        imported = [name for name in links if (at := os.lstat(pycache / name)).st_atime_ns > at.st_mtime_ns]
-        for name in written:
-            os.unlink(pycache / name)
+        links, imported = list[str](), list[str]()
+        for name, entry in _files(pycache):
+            if entry.is_symlink():
+                links.append(name)
+                # A link that was read has a later access date, if the system records it.
+                at = entry.stat(follow_symlinks=False)
+                if at.st_atime_ns > at.st_mtime_ns:
+                    imported.append(name)
+                continue
+            os.unlink(entry.path)
             if _LIBRARY.fullmatch(name) and os.path.isfile(_compiled(name)):
-                os.symlink(_compiled(name), pycache / name)
-                os.readlink(pycache / name)
+                os.symlink(_compiled(name), entry.path)
+                os.readlink(entry.path)
                 imported.append(name)
         before = _known(folders)
         known = list(dict.fromkeys([*imported, *before]))[:MOST_MODULES]
@@ -133,20 +138,21 @@ def _compiled(name: str) -> str:
     return f"/{folder}/__pycache__/{file}"
 
 
-def _files(pycache: Path | str, below: str = "") -> Iterator[str]:
-    """All files below it, without empty folders; a link to a folder is removed. No link is followed, because that would
-    look like a read by Python."""
+def _files(pycache: Path | str, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All files below it, by name; empty folders and links to folders are removed. No link is followed, because that
+    would look like a read by Python."""
     found: list[os.DirEntry[str]] = []
     # Another worker may take the folder, or an empty one in it, at the same time.
     with suppress(FileNotFoundError), os.scandir(pycache) as entries:
         found += entries
+    if below and not found:
+        with suppress(OSError):
+            os.rmdir(pycache)
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
             yield from _files(entry.path, f"{below}{entry.name}/")
-            with suppress(OSError):
-                os.rmdir(entry.path)
         elif entry.is_symlink() and not entry.name.endswith(".pyc"):
             with suppress(FileNotFoundError):
                 os.unlink(entry.path)
         else:
-            yield f"{below}{entry.name}"
+            yield f"{below}{entry.name}", entry

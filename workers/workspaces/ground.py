@@ -118,7 +118,7 @@ class Site:
     probes: bool = True
     """Whether the import check is needed; a fixer does not need it."""
     remembers: bool = False
-    """No fix was requested, so mypy's cache may be kept."""
+    """No fix was requested, so mypy's cache and the interpreter's answers may be kept."""
 
     @property
     def source(self) -> Path | None:
@@ -230,7 +230,13 @@ class Site:
         environment = ground.check_environment(())
         how = self.confined(workspace.directory, environment)
         problem = probe_imports(
-            chosen, workspace.directory, workspace.path, environment, hide=hidden.text, confined=how
+            chosen,
+            workspace.directory,
+            workspace.path,
+            environment,
+            hide=hidden.text,
+            confined=how,
+            cache=self.cache if self.remembers else None,
         )
         if problem:
             return replace(ground, problem=problem)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
+from fixloop.machine.interpreter_answers import remembered
 from fixloop.machine.interpreters import Interpreter
 from fixloop.repository.git import one_line
 
@@ -19,6 +20,10 @@ NOT_IMPORTED: Final = frozenset(
     {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}
     | {"bench", "benchmarks", "scripts", "build", "dist"}
 )
+_DECIDE: Final = frozenset(
+    {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONSAFEPATH"}
+)
+"""Variables that decide where modules are found."""
 
 # Runs in the probed interpreter, which may be older than this one. Locates modules and imports none of the project's;
 # import hooks and .pth files of editable installs are active, as they will be in the check.
@@ -59,32 +64,47 @@ def probe_imports(
     *,
     hide: Callable[[str], str] = str,
     confined: Confined = UNCONFINED,
+    cache: Path | None = None,
 ) -> str | None:
     """Locate each of the project's top-level packages as a check would, without importing it. If one is found outside
-    `top`, the workspace's checkout, the check is invalid: returns a sentence with both paths."""
+    `top`, the workspace's checkout, the check is invalid: returns a sentence with both paths. With a `cache`, an
+    earlier answer of the same environment is enough."""
     expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
     program = interpreter.path
     if not program or not expected:
         return None
-    # The interpreter's start runs files of the project, such as a sitecustomize.py: under guard, like a check.
-    done = run_guarded(
-        [program, "-c", PROBE, json.dumps(sorted(expected))],
-        cwd=directory,
-        env=env,
-        timeout_seconds=PROBE_SECONDS,
-        apart=True,
-        confined=confined,
-    )
-    if done.not_found or done.timed_out:
-        why = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"
-        return f"{program} does not run: {why}"
+
+    def ask() -> str:
+        # The interpreter's start runs files of the project, such as a sitecustomize.py: under guard, like a check.
+        done = run_guarded(
+            [program, "-c", PROBE, json.dumps(sorted(expected))],
+            cwd=directory,
+            env=env,
+            timeout_seconds=PROBE_SECONDS,
+            apart=True,
+            confined=confined,
+        )
+        if done.not_found or done.timed_out:
+            told = "it cannot be started" if done.not_found else f"no answer within {PROBE_SECONDS:.0f} s"
+            raise _NoAnswerError(f"{program} does not run: {told}")
+        said = done.output.strip().rpartition("\n")[2]
+        try:
+            json.loads(said)
+        except ValueError:
+            told = one_line(hide(done.talk)[-400:]) or f"exit code {done.exit_code}"
+            raise _NoAnswerError(f"{program} cannot say where it imports from: {told}") from None
+        return said
+
     try:
-        answer = json.loads(done.output.strip().rpartition("\n")[2])
-    except ValueError:
-        said = one_line(hide(done.talk)[-400:]) or f"exit code {done.exit_code}"
-        return f"{program} cannot say where it imports from: {said}"
+        if cache is None or _runs_own_code(env):
+            answer = ask()
+        else:
+            variables = sorted(pair for pair in env.items() if pair[0] in _DECIDE)
+            answer = remembered(cache, interpreter, [PROBE, str(directory), expected, variables], ask)
+    except _NoAnswerError as refusal:
+        return str(refusal)
     real_top = os.path.realpath(top)
-    for name, (place, error) in dict(answer).items():
+    for name, (place, error) in dict(json.loads(answer)).items():
         if not place:
             why = f" ({hide(error)})" if error else ""
             return f"{program} does not find the project's {name}, which is {expected[name]}{why}"
@@ -94,6 +114,17 @@ def probe_imports(
                 "an editable install wins there; install the project without -e, or name a [workspace] setup"
             )
     return None
+
+
+class _NoAnswerError(Exception):
+    """Why there is no answer, in one sentence."""
+
+
+def _runs_own_code(env: Mapping[str, str]) -> bool:
+    """Whether the interpreter may run code of the project or the user at its start."""
+    roots = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
+    names = {name.partition(".")[0] for root in roots if os.path.isdir(root) for name in os.listdir(root)}
+    return "PYTHONNOUSERSITE" not in env or not names.isdisjoint(("sitecustomize", "usercustomize"))
 
 
 def _modules(root: Path) -> Iterator[tuple[str, str]]:

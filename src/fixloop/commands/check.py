@@ -25,9 +25,8 @@ from fixloop.intake.preparation import Prepared, prepare, with_gates_of_base
 from fixloop.intake.recheck import Ran, recheck
 from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare
+from fixloop.protocol.failures import Comparison, Failure, FailureKey, FailureRef, compare
 from fixloop.protocol.grouping import groups
-from fixloop.protocol.state import FailureRef
 from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import checkout_tree, mirror_of
 from fixloop.servers.settings import load_settings

@@ -14,9 +14,8 @@ from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.preparation import prepare
 from fixloop.intake.trial import Asked, try_checks
 from fixloop.protocol.checks import CheckResult, RunOutcome
-from fixloop.protocol.failures import count_of
+from fixloop.protocol.failures import FailureRef, count_of
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef
 from fixloop.repository.snapshot import Snapshot
 from fixloop.servers.settings import load_settings
 

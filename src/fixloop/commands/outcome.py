@@ -9,11 +9,11 @@ from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
 from fixloop.commands.verdict import blocking, flakes, missing_lines, passed_over
 from fixloop.protocol.durations import stamp
-from fixloop.protocol.failures import count_of
+from fixloop.protocol.failures import FailureRef, count_of
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, Hold, OpenEscalation, State, WorkflowOutcome
+from fixloop.protocol.state import Hold, OpenEscalation, State, WorkflowOutcome
 from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
 

@@ -14,7 +14,8 @@ from typing import Final
 from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
-from fixloop.machine.interpreters import Interpreter, importable_modules
+from fixloop.machine.interpreter_answers import importable_modules
+from fixloop.machine.interpreters import Interpreter
 
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
 """The modules that presets ask for, all answered by one start of the interpreter."""

@@ -23,7 +23,7 @@ from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_che
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.configuration.values import agent_name
 from fixloop.errors import FixloopError, NotVerifiedError, UsageError
-from fixloop.machine.interpreters import importable_modules
+from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.protocol.specialists import NAMES
 
 

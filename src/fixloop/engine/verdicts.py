@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fixloop.protocol.checks import Unverified
+from fixloop.protocol.failures import FailureRef
 from fixloop.protocol.messages import Decision, Reason
-from fixloop.protocol.state import FailureRef, SpecialistState, State
+from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.statuses import Status
 
 MOST_ISSUES = 50

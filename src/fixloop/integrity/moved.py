@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from fixloop.integrity.parts import has_parts, judging_part
 from fixloop.integrity.source import Source
-from fixloop.protocol.state import FailureRef
+from fixloop.protocol.failures import FailureRef
 
 MOVED: Final = "moved-away"
 PADDED: Final = "coverage-padded"

@@ -1,9 +1,8 @@
-"""Finds the `python` of a project, and what it can import.
+"""Finds the `python` of a project.
 
 Owns the order of choice; runs no code of the project.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -19,19 +18,6 @@ VENV_NAMES: Final = (".venv", "venv")
 LOOK_SECONDS: Final = 20.0
 SHIM_SECONDS: Final = 60
 """How long a version manager's choice is cached."""
-# Runs in the project's interpreter, which may be older than this one. A mere folder with the name is no module.
-LOOK: Final = """
-import importlib.util, json, sys
-roots, names = json.loads(sys.argv[1])
-sys.path[:0] = roots
-def found(name):
-    try:
-        spec = importlib.util.find_spec(name.split(".")[0])
-        return spec is not None and (spec.origin is not None or "." in name)
-    except Exception:
-        return False
-sys.stdout.write("\\n" + json.dumps([name for name in names if found(name)]) + "\\n")
-"""
 
 
 @dataclass(frozen=True)
@@ -76,26 +62,6 @@ def choose_interpreter(
     return Interpreter(program, "", "PATH") if program else Interpreter("", "", "none")
 
 
-def importable_modules(
-    interpreter: Interpreter, directory: Path, names: Iterable[str], *, user_site: bool = False
-) -> frozenset[str]:
-    """The `names` that `interpreter` can import when it is started in `directory`; for `a.b` only `a` is looked for.
-    `user_site`: also in the user's site packages."""
-    asked = list(names)
-    if not interpreter.path or not asked:
-        return frozenset()
-    # Not by PYTHONPATH: the interpreter would run the project's sitecustomize.py at its start.
-    roots = [str(root) for root in (directory / "src", directory)]
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
-    try:
-        printed = _printed([interpreter.path, "-c", LOOK, json.dumps([roots, asked])], directory, variables)
-        found = json.loads(printed.decode().splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return frozenset()
-    return frozenset(str(name) for name in found)
-
-
 def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[str]:
     """Stamps that change when a tool is installed again: of the interpreter, its packages' folder, and each program in
     `words` on the PATH `path`, with size and date."""
@@ -112,7 +78,7 @@ def stamps(interpreter: Interpreter, words: Iterable[str], path: str) -> list[st
     return found
 
 
-def _printed(argv: Sequence[str], folder: str | Path, variables: Mapping[str, str] | None = None) -> bytes:
+def printed(argv: Sequence[str], folder: str | Path, variables: Mapping[str, str] | None = None) -> bytes:
     """What a command prints. Raises OSError or SubprocessError, also if it fails or takes more than LOOK_SECONDS."""
     how: dict[str, Any] = {"capture_output": True, "timeout": LOOK_SECONDS, "check": True}
     return bytes(subprocess.run(argv, cwd=folder, env=variables, **how).stdout)
@@ -124,10 +90,10 @@ def _behind_shim(program: str, folder: str, _until: int) -> str:
     try:
         if found := _by_pyenv(Path(program), folder):
             return found
-        printed = _printed([program, "-I", "-S", "-c", "import sys; print(sys.executable)"], folder)
+        said = printed([program, "-I", "-S", "-c", "import sys; print(sys.executable)"], folder)
     except (OSError, subprocess.SubprocessError):
         return program
-    found = os.fsdecode(printed).strip()
+    found = os.fsdecode(said).strip()
     return found if os.access(found, os.X_OK) else program
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fixloop.protocol.failures import Comparison, Failure, FailureKey, compare, same_failures
-from fixloop.protocol.state import FailureRef, Run, SpecialistState
+from fixloop.protocol.failures import Comparison, Failure, FailureKey, FailureRef, compare, same_failures
+from fixloop.protocol.state import Run, SpecialistState
 
 if TYPE_CHECKING:
     from fixloop.protocol.events import RunFinished

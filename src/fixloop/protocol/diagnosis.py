@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fixloop.protocol import analysis
-from fixloop.protocol.failures import Comparison, Failure, Severity
+from fixloop.protocol.failures import Comparison, Failure, FailureRef, Severity
 from fixloop.protocol.messages import Decision, HistoryRow, PersistentFailure, Reason
-from fixloop.protocol.state import FailureRef, Run, SpecialistState
+from fixloop.protocol.state import Run, SpecialistState
 
 SHOWN: Final = 50
 """The number of failures that a report lists in full (K41)."""

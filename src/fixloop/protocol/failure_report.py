@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import analysis, diagnosis
-from fixloop.protocol.failures import Failure
+from fixloop.protocol.failures import Failure, FailureRef
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest, Message
 from fixloop.protocol.notices import next_phase
 from fixloop.protocol.specialists import Specialist
-from fixloop.protocol.state import FailureRef, SpecialistState, State
+from fixloop.protocol.state import SpecialistState, State
 
 LISTED_CHARACTERS: Final = 27_000
 """For examples in full; with the rest of a request they fit into 10,000 tokens."""

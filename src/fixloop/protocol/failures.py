@@ -31,6 +31,10 @@ class FailureKey(NamedTuple):
     error_type: str
     measure: str
 
+    @classmethod
+    def of(cls, failure: "Failure | FailureRef") -> "FailureKey":
+        return cls(failure.file, failure.name, failure.error_type, failure.measure)
+
 
 class Failure(Value):
     """One thing that has to be fixed (A25, B21)."""
@@ -65,7 +69,7 @@ class Failure(Value):
 
     @property
     def key(self) -> FailureKey:
-        return FailureKey(self.file, self.name, self.error_type, self.measure)
+        return FailureKey.of(self)
 
     @property
     def priority(self) -> Severity:
@@ -76,6 +80,51 @@ class Failure(Value):
     def location(self) -> str:
         """`file:line`, `file` or empty."""
         return f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
+
+
+class FailureRef(Value):
+    """A failure as the history keeps it: enough to compare and name it."""
+
+    name: str
+    file: str = ""
+    line: int | None = None
+    error_type: str = ""
+    measure: str = ""
+    headline: str = ""
+    """The message's first line, at most 160 characters."""
+    frame: str = ""
+    """The failure's deepest frame in the project's own code."""
+
+    @property
+    def key(self) -> FailureKey:
+        return FailureKey.of(self)
+
+    @property
+    def error(self) -> str:
+        """`AssertionError: assert 1 == 2`, from the parts that exist, without repeating the type."""
+        if self.error_type and self.headline.startswith(self.error_type):
+            return self.headline
+        return ": ".join(part for part in (self.error_type, self.headline) if part)
+
+    @property
+    def described(self) -> str:
+        """`name (file:line) - error type`, from the parts that exist."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        where = f" ({place})" if place else ""
+        return f"{self.name}{where}{f' - {self.error_type}' if self.error_type else ''}"
+
+    @classmethod
+    def of(cls, failure: Failure) -> "FailureRef":
+        first = next((line for line in failure.message.splitlines() if line.strip()), "")
+        return cls(
+            name=failure.name,
+            file=failure.file,
+            line=failure.line,
+            error_type=failure.error_type,
+            measure=failure.measure,
+            headline=first.strip()[:160],
+            frame=failure.frame,
+        )
 
 
 class Comparison(Value):

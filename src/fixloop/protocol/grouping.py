@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from fixloop.protocol.state import FailureRef
+from fixloop.protocol.failures import FailureRef
 
 _VALUE: Final = re.compile(
     r"'[^'\n]{0,500}'|\"[^\"\n]{0,500}\"|`[^`\n]{0,500}`|\b0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?"

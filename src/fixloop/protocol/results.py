@@ -4,13 +4,13 @@ from fixloop.protocol import analysis, diagnosis, holds, ids, push
 from fixloop.protocol import messages as msg
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failure_report import examples
-from fixloop.protocol.failures import Failure, count_of
+from fixloop.protocol.failures import Failure, FailureRef, count_of
 from fixloop.protocol.notices import escalate, next_phase, say_recovered, specialist_error
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, OpenEscalation, OperationName, PendingError, Run, State
+from fixloop.protocol.state import OpenEscalation, OperationName, PendingError, Run, State
 from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.ticket import Priority
 

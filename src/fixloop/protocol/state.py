@@ -12,7 +12,7 @@ from pydantic import Field
 
 from fixloop.protocol.checks import Evidence, Finding, Unverified
 from fixloop.protocol.event import Value
-from fixloop.protocol.failures import Failure, FailureKey, Severity
+from fixloop.protocol.failures import Failure, FailureRef, Severity
 from fixloop.protocol.messages import Decision, ErrorType, Reason
 from fixloop.protocol.specialists import SPECIALISTS
 from fixloop.protocol.statuses import Status
@@ -95,51 +95,6 @@ class Limits(Value):
 
 
 _NO_OTHER_LIMITS: Final = Limits()
-
-
-class FailureRef(Value):
-    """A failure as the history keeps it: enough to compare and name it."""
-
-    name: str
-    file: str = ""
-    line: int | None = None
-    error_type: str = ""
-    measure: str = ""
-    headline: str = ""
-    """The message's first line, at most 160 characters."""
-    frame: str = ""
-    """The failure's deepest frame in the project's own code."""
-
-    @property
-    def key(self) -> FailureKey:
-        return FailureKey(self.file, self.name, self.error_type, self.measure)
-
-    @property
-    def error(self) -> str:
-        """`AssertionError: assert 1 == 2`, from the parts that exist, without repeating the type."""
-        if self.error_type and self.headline.startswith(self.error_type):
-            return self.headline
-        return ": ".join(part for part in (self.error_type, self.headline) if part)
-
-    @property
-    def described(self) -> str:
-        """`name (file:line) - error type`, from the parts that exist."""
-        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
-        where = f" ({place})" if place else ""
-        return f"{self.name}{where}{f' - {self.error_type}' if self.error_type else ''}"
-
-    @classmethod
-    def of(cls, failure: Failure) -> "FailureRef":
-        first = next((line for line in failure.message.splitlines() if line.strip()), "")
-        return cls(
-            name=failure.name,
-            file=failure.file,
-            line=failure.line,
-            error_type=failure.error_type,
-            measure=failure.measure,
-            headline=first.strip()[:160],
-            frame=failure.frame,
-        )
 
 
 class Receipt(Value):

@@ -12,10 +12,9 @@ from shlex import join
 from typing import Final, NamedTuple
 
 from fixloop.protocol.checks import CheckResult
-from fixloop.protocol.failures import Failure
+from fixloop.protocol.failures import Failure, FailureRef
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
-from fixloop.protocol.state import FailureRef
 from fixloop.reports.cargotest import BUILD
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
 from fixloop.reports.tree import SourceTree

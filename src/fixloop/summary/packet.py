@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fixloop.protocol import diagnosis
-from fixloop.protocol.state import FailureRef, Run, State
+from fixloop.protocol.failures import FailureRef
+from fixloop.protocol.state import Run, State
 from fixloop.store.records import Entry
 from fixloop.summary.model import FixRow, Phase, RunRow, one_line
 

@@ -7,9 +7,10 @@ from pydantic import ValidationError
 
 from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.checks import OldFailures
+from fixloop.protocol.failures import FailureRef
 from fixloop.protocol.messages import Reason
 from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.state import FailureRef, SpecialistState, State
+from fixloop.protocol.state import SpecialistState, State
 from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Artifact, Recorded
 from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times, clean, one_line

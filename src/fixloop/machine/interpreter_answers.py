@@ -1,0 +1,99 @@
+"""What the interpreter of a project can import, remembered as long as the packages of its environment stay the same.
+
+Starting an interpreter takes longer than most of a check's other preparations. Owns `{cache}/interpreters/`, one file
+per question.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from fixloop.files.folders import keep_in
+from fixloop.machine.interpreters import Interpreter, printed
+from fixloop.servers.settings import load_settings
+
+MOST: Final = 500
+"""Answers kept; more are deleted together."""
+# Runs in the project's interpreter, which may be older than this one. A mere folder with the name is no module.
+LOOK: Final = """
+import importlib.util, json, sys
+roots, names = json.loads(sys.argv[1])
+sys.path[:0] = roots
+def found(name):
+    try:
+        spec = importlib.util.find_spec(name.split(".")[0])
+        return spec is not None and (spec.origin is not None or "." in name)
+    except Exception:
+        return False
+sys.stdout.write("\\n" + json.dumps([name for name in names if found(name)]) + "\\n")
+"""
+
+
+def importable_modules(
+    interpreter: Interpreter, directory: Path, names: Iterable[str], *, user_site: bool = False
+) -> frozenset[str]:
+    """The `names` that `interpreter` can import when it is started in `directory`; for `a.b` only `a` is looked for.
+    `user_site`: also in the user's site packages."""
+    asked = list(names)
+    if not interpreter.path or not asked:
+        return frozenset()
+    # Not by PYTHONPATH: the interpreter would run the project's sitecustomize.py at its start.
+    roots = [directory / "src", directory]
+    # What there could hide a module.
+    own = sorted(
+        each.name for root in roots for each in root.glob("*") if each.name.partition(".")[0] in asked
+    )
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
+
+    def ask() -> str:
+        options = json.dumps([[*map(str, roots)], asked])
+        return (
+            printed([interpreter.path, "-c", LOOK, options], directory, variables).decode().splitlines()[-1]
+        )
+
+    try:
+        question = [LOOK, str(directory), own, asked]
+        told = ask() if user_site else remembered(load_settings().cache_dir, interpreter, question, ask)
+        found = json.loads(told)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return frozenset()
+    return frozenset(str(name) for name in found)
+
+
+def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callable[[], str]) -> str:
+    """The answer of `ask`, or its earlier one to the same question, which must be all that the answer depends on beside
+    the environment. An empty answer is not kept, nor one of an interpreter with packages in other folders."""
+    stamp = _stamp(interpreter)
+    if not stamp:
+        return ask()
+    asked = json.dumps([interpreter.path, stamp, question])
+    file = cache / "interpreters" / f"{hashlib.sha256(asked.encode()).hexdigest()[:32]}.json"
+    with suppress(OSError, UnicodeDecodeError):
+        return file.read_text(encoding="utf-8")
+    if answer := ask():
+        with suppress(OSError):
+            kept = list(file.parent.glob("*.json"))
+            for old in kept if len(kept) >= MOST else ():
+                old.unlink(missing_ok=True)
+            keep_in(cache, file, answer)
+    return answer
+
+
+def _stamp(interpreter: Interpreter) -> list[tuple[str, int, int]]:
+    """Name, size and date of all that is directly in the environment's packages; empty if it is not known."""
+    try:
+        settings = Path(interpreter.prefix, "pyvenv.cfg").read_text(encoding="utf-8").lower()
+        if not interpreter.prefix or "include-system-site-packages = false" not in settings:
+            return []
+        folders = sorted(Path(interpreter.prefix).glob("lib/python3*/site-packages"))
+        places = [interpreter.path, *(entry.path for each in folders for entry in os.scandir(each))]
+        found = [(place, os.stat(place)) for place in sorted(places)]
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [(place, status.st_size, status.st_mtime_ns) for place, status in found]
