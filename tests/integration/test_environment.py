@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from fixloop.machine.interpreters import Interpreter
+from fixloop.machine.variables import allowed_variables
 from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.fixtures.repositories import make_repository, write
-from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
+from workers.workspaces.environment import allowed_names, environment_for, with_named
 from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow

@@ -15,14 +15,16 @@ from typing import NamedTuple
 import pytest
 import redis
 
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarded
+from fixloop.machine.interpreters import Interpreter
 from fixloop.machine.sandbox import means_in_use, own_temporary
 from fixloop.repository.snapshot import take_snapshot
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_place import Place
 from tests.fixtures.processes import running
-from tests.fixtures.repositories import make_repository
+from tests.fixtures.repositories import make_repository, write
 from tests.integration.test_runner import serving
 from workers.workspaces.ground import Ground, Site
 
@@ -321,3 +323,25 @@ def test_a_command_that_was_refused_something_is_told_which_key_allows_it(scene:
     assert "`[sandbox] writable`, or FIXLOOP_SANDBOX_WRITABLE" in refused.refusal
     assert scene.unconfined("echo Permission denied").refusal == ""
     assert other.refusal == ""
+
+
+def test_listing_the_tests_of_a_project_writes_nothing_and_sees_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE", raising=False)
+    if means_in_use().name == "none":
+        pytest.skip("there is no sandbox here")
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2")
+    left = tmp_path / "left"
+    write(tmp_path / "shop", {"lib/test_cart.py": "def test_total():\n    assert True\n"})
+    installed = Installed(Interpreter(sys.executable, "", "PATH"), tmp_path / "shop", tmp_path / "shop")
+    assert installed.collects()
+
+    steal = f"import os, pathlib\npathlib.Path({str(left)!r}).write_text(os.environ['DEPLOY_TOKEN'])\n"
+    write(tmp_path / "shop", {"lib/conftest.py": steal})
+
+    assert installed.collects()
+    assert not left.exists()
+    write(tmp_path / "shop", {"lib/conftest.py": "import os\nassert 'DEPLOY_TOKEN' not in os.environ\n"})
+    (tmp_path / "shop/lib/test_cart.py").unlink()
+    assert not installed.collects()

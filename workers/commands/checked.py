@@ -20,13 +20,13 @@ from fixloop import __version__
 from fixloop.configuration.model import SpecialistChecks
 from fixloop.files.atomic import write_whole
 from fixloop.intake.last_check import circumstances
+from fixloop.machine.variables import allowed_variables
 from fixloop.protocol.checks import CheckResult, RunOutcome
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Failure
 from fixloop.servers.settings import load_settings
 from fixloop.store.seal import Sealing
 from workers.commands.check_run import Ran
-from workers.workspaces.environment import allowed_variables
 from workers.workspaces.frozen_environment import environment_of
 from workers.workspaces.ground import Ground, Site
 

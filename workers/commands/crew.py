@@ -10,6 +10,7 @@ from fixloop.engine.history import said
 from fixloop.engine.profile import profile_named
 from fixloop.intake.frozen_configuration import frozen_configuration
 from fixloop.machine.guard import run_guarded
+from fixloop.machine.variables import allowed_variables
 from fixloop.outside.transfer import bring_work, push_branch, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
 from fixloop.protocol.ticket import line_of
@@ -19,7 +20,6 @@ from fixloop.statefiles.agent_run import Brought, Played
 from workers.commands import agent, fixer, specialist
 from workers.commands.ahead import Ahead
 from workers.steps.step import Step
-from workers.workspaces.environment import allowed_variables
 
 NOTIFY_SECONDS: Final = 10.0
 

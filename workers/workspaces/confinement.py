@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
-from fixloop.machine.sandbox import Confinement, make_own_temporary
-from fixloop.servers.redis_place import Place
+from fixloop.machine.sandbox import Confinement, make_own_temporary, state_files
 from fixloop.servers.settings import load_settings
 
 
@@ -33,7 +32,7 @@ def confinement_in(
     tmp = make_own_temporary(folder)
     written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env))
     named = (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable)
-    state = [Path(os.path.realpath(place)) for place in _state(source)]
+    state = [Path(os.path.realpath(place)) for place in state_files(source)]
     # A project that names its own `.fixloop` would be shown the keys in it.
     real = {each: Path(os.path.realpath(each)) for each in named}
     others = (each for each in named if not any(map(real[each].is_relative_to, state)))
@@ -44,17 +43,7 @@ def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confine
     """The confinement of `[workspace] setup`, which may install anything anywhere it has to."""
     tmp = make_own_temporary(folder)
     work = Path(os.path.abspath(cache)) / "work"
-    return Confinement((Path("/"),), (work, tmp.parent, *_state(source)), (), tmp)
-
-
-def _state(source: Path | None) -> Iterator[Path]:
-    """Files with which a command could forge results: data and socket of the embedded server, keys."""
-    settings = load_settings()
-    for project in filter(None, (source, settings.embedded)):
-        yield project / ".fixloop"
-        if socket := Place(project).recorded_socket():
-            yield socket.parent
-    yield from filter(None, (settings.seal_key_file, settings.tls_key))
+    return Confinement((Path("/"),), (work, tmp.parent, *state_files(source)), (), tmp)
 
 
 def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:

@@ -10,19 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.machine.interpreters import Interpreter
+from fixloop.machine.variables import allowed_variables
 from workers.workspaces.interpreter import source_roots
 from workers.workspaces.workspace import Workspace
 
-_PROXIES: Final = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-ALLOWED: Final = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM"}
-    | {*_PROXIES, *map(str.upper, _PROXIES)}
-    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
-    | {"NODE_EXTRA_CA_CERTS", "PIP_CERT"}
-    | {"GOPATH", "GOMODCACHE", "GOCACHE", "GOROOT", "GOTOOLCHAIN"}
-    | {"CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"}
-)
-ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
 CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
 """Makes pytest's report contain a failing test's output, however pytest is started; the project's own addopts stay."""
 
@@ -70,13 +61,6 @@ def with_named(made: Mapping[str, str], names: Iterable[str], variables: Mapping
     if "PYTEST_ADDOPTS" in further:
         further["PYTEST_ADDOPTS"] = f"{further['PYTEST_ADDOPTS']} {made['PYTEST_ADDOPTS']}"
     return {**made, **further}
-
-
-def allowed_variables(variables: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """The variables of the allow-list, the named ones, and CI=1."""
-    allowed = ALLOWED.union(names)
-    kept = [name for name in variables if name in allowed or name.startswith(ALLOWED_PREFIXES)]
-    return {name: variables[name] for name in kept} | {"CI": "1"}
 
 
 def allowed_names(names: Iterable[str], *, shared: bool, operators: Collection[str]) -> tuple[str, ...]:

@@ -19,12 +19,13 @@ from fixloop.intake.redaction_scope import redaction_of
 from fixloop.machine.guard import Confined
 from fixloop.machine.interpreters import Interpreter, choose_interpreter
 from fixloop.machine.sandbox import confined, means_in_use, required
+from fixloop.machine.variables import allowed_variables
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
 from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.confinement import confinement_in, setup_confinement
-from workers.workspaces.environment import allowed_names, allowed_variables, environment_for, with_named
+from workers.workspaces.environment import allowed_names, environment_for, with_named
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache, runs_other_code

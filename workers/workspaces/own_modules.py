@@ -22,8 +22,8 @@ from fixloop.files.atomic import write_whole
 from fixloop.files.folders import is_in_place
 from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
 from fixloop.machine.interpreters import Interpreter
+from fixloop.machine.variables import allowed_variables
 from workers.workspaces.compile_modules import HASHED
-from workers.workspaces.environment import allowed_variables
 
 PROGRAM: Final = Path(__file__).with_name("compile_modules.py")
 LEAST_BYTES: Final = 100_000

@@ -5,7 +5,7 @@ Starts the interpreter once for all modules that presets ask for, and pytest onl
 
 import os
 import shutil
-import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Final
 from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
+from fixloop.errors import InfrastructureError
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
 
@@ -86,12 +87,21 @@ class Installed:
         """Whether pytest finds a test here; None if pytest is missing or gives no answer in time."""
         if not self.has_module("pytest"):
             return None
+        # Seldom needed, and slow to load.
+        from fixloop.machine.guard import run_guarded
+        from fixloop.machine.sandbox import Confinement, confined, state_files
+        from fixloop.machine.variables import allowed_variables
+
         command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-        env = {**self.variables, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                command, cwd=self.directory, env=env, capture_output=True, timeout=COLLECT_SECONDS
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.returncode != _NOTHING_COLLECTED
+        with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+            env = allowed_variables(self.variables) | {"PYTHONDONTWRITEBYTECODE": "1", "HOME": folder}
+            # Listing tests runs the project's code.
+            what = Confinement((), tuple(state_files(self.home)), tmp=Path(folder))
+            try:
+                how = confined(what, env, cwd=self.directory)
+                done = run_guarded(
+                    command, cwd=self.directory, env=env, timeout_seconds=COLLECT_SECONDS, confined=how
+                )
+            except InfrastructureError:
+                return None
+        return None if done.not_found or done.timed_out else done.exit_code != _NOTHING_COLLECTED

@@ -9,14 +9,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine import landlock
 from fixloop.machine.guard import Confined, run_guarded
-from fixloop.servers.redis_place import made_own
+from fixloop.servers.redis_place import Place, made_own
 from fixloop.servers.settings import load_settings
 
 PROBE_SECONDS: Final = 30.0
@@ -97,6 +97,16 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
     rules += [] if real.network else ["network off"]
     return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
+
+
+def state_files(source: Path | None) -> Iterator[Path]:
+    """Files with which a command could forge results: data and socket of the embedded server, keys."""
+    settings = load_settings()
+    for project in filter(None, (source, settings.embedded)):
+        yield project / ".fixloop"
+        if socket := Place(project).recorded_socket():
+            yield socket.parent
+    yield from filter(None, (settings.seal_key_file, settings.tls_key))
 
 
 def own_temporary(folder: Path) -> Path:
