@@ -1,12 +1,15 @@
 """A project in a file, and back: everything stored, live workflows continue, and nothing is overwritten."""
 
+import base64
 import gzip
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import pytest
 from fixloop.cli import main
 from fixloop.commands.session import Session, open_session
 from fixloop.engine.replay import audit
-from fixloop.store import keys
+from fixloop.store import backup, backup_records, keys
 from tests.fixtures.command_stage import OWNER, PROJECT, Agents, empty_store
 from tests.fixtures.profile_stage import Profiles
 
@@ -188,8 +191,6 @@ def test_limits_do_not_count_the_time_between_backup_and_restore(world: World, t
 
 
 def rewritten(file: Path, lines: list[dict[str, Any]]) -> None:
-    import hashlib
-
     texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
     end = {
         "count": sum("workflow" in line for line in lines),
@@ -348,3 +349,107 @@ def test_workflows_of_agents_are_restored_too_and_other_projects_are_not(
     assert [workflow for workflow, _ in world.session.store.workflows()] == [cycle]
     assert world.session.store.read(other) is None
     assert audit(world.session.store, cycle).problems == ()
+
+
+SESSION = "fixloop:serve:session:0a1b"
+
+
+def forge(kind: str, lines: list[dict[str, Any]]) -> None:
+    """Change a record so that it has what no backup of its project has."""
+    [first, project], workflow = lines[:2], next(line for line in lines if "workflow" in line)
+    data = base64.b64encode(zlib.compress(b"{}")).decode()
+    digest = hashlib.sha256(b"{}").hexdigest()
+    ticket = base64.b64encode(b"d\n1\nsomebody\n9\n0").decode()
+    match kind:
+        case "a key":
+            lines.append({"artifact": digest, "key": SESSION, "data": data})
+        case "a key beside a workflow":
+            workflow |= {"artifact": digest, "key": SESSION, "data": data}
+        case "an artifact":
+            lines.append({"artifact": "0" * 64, "key": f"fixloop:{{00}}:artifact:{'0' * 64}", "data": data})
+        case "another project":
+            workflow["workflow"] = f"ffffffff{workflow['workflow'][8:]}"
+        case "a ticket of another project":
+            workflow["hash"]["s:ffffffff-1-1.test-runner.validate.1.1"] = ticket
+        case "a ticket":
+            workflow["hash"]["s:nothing"] = ticket
+        case "a time":
+            workflow["hash"]["d:decision"] = base64.b64encode(b"nan").decode()
+        case "a fence":
+            workflow["fence"] = 10**400
+        case "a clock":
+            workflow["clock"] = float("-inf")
+        case "no head":
+            del workflow["hash"]["head"]
+        case "no base64":
+            workflow["history"] = ["é"]
+        case "a waiver":
+            project["waivers"] = {f"{PROJECT}-1-1 unit-test": "[]"}
+        case "a waiver of another project":
+            project["waivers"] = {"ffffffff-1-1 unit-test": "{}"}
+        case "a number":
+            project["numbers"] = ["x"]
+        case "a project":
+            first["project"] = ".*"
+        case "depth":
+            workflow["hash"] = json.loads("[" * 900 + "]" * 900)
+        case "nothing":
+            lines.append({})
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            "a key",
+            "a key beside a workflow",
+            "an artifact",
+            "another project",
+            "a ticket",
+            "a time",
+            "a fence",
+        ),
+        *(
+            "a ticket of another project",
+            "a clock",
+            "no head",
+            "no base64",
+            "a waiver",
+            "a number",
+            "a project",
+        ),
+        *("a waiver of another project", "depth", "nothing"),
+    ],
+)
+def test_a_forged_backup_changes_nothing_outside_its_project(world: World, tmp_path: Path, kind: str) -> None:
+    world.agents.start(1)
+    file = backed_up(world, tmp_path / "project.backup")
+    world.flush()
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()[:-1]]
+    forge(kind, lines)
+    rewritten(file, lines)
+
+    code, said = world.fixloop("restore", str(file))
+
+    assert code == 2, said
+    assert said.count("\n") == 1
+    assert said.endswith("nothing was restored\n")
+    assert world.everything() == {}
+    assert world.session.connection.call(lambda client: client.get(SESSION)) is None
+
+
+def test_a_backup_made_to_fill_memory_is_refused(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.agents.start(1)
+    file = backed_up(world, tmp_path / "project.backup")
+    monkeypatch.setattr(backup_records, "MOST_BYTES", 1000)
+    monkeypatch.setattr(backup, "MOST_BYTES", 1000)
+
+    code, said = world.fixloop("restore", str(file))
+    written = world.fixloop("backup", str(tmp_path / "other"), "--project", PROJECT)
+
+    assert (code, written[0]) == (2, 2)
+    assert "a line has more than 1,000 bytes" in said
+    assert f"{PROJECT}-1-1 has more than 1,000 bytes" in written[1]
+    assert not (tmp_path / "other").exists()

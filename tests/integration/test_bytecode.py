@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.fixtures.repositories import make_repository
 from workers.workspaces import bytecode
 from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.ground import Ground, Site
+from workers.workspaces.workspace import remove_folder
 
 pytestmark = pytest.mark.slow
 
@@ -218,3 +220,46 @@ def test_a_forged_list_makes_links_to_libraries_only(library: Path, tmp_path: Pa
 
     assert [path.name for path in (tmp_path / "next").rglob("*") if path.is_symlink()] == [NAME]
     assert sorted(path.name for path in planted.parent.iterdir()) == ["__pycache__"]
+
+
+def nested(folder: Path, levels: int) -> None:
+    """Folders in folders, deeper than any path can name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("a", dir_fd=at)
+        inner = os.open("a", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+
+
+@pytest.mark.parametrize("levels", [300, 1500])
+def test_folders_that_a_command_nested_are_not_lent_to_another(
+    library: Path, tmp_path: Path, levels: int
+) -> None:
+    lend(tmp_path / "taken", tmp_path / "cache", OWN, math.inf)
+    nested(tmp_path / "taken", levels)
+    with suppress(RecursionError):
+        give_back(tmp_path / "taken", tmp_path / "cache", OWN)
+    remove_folder(tmp_path / "taken")
+
+    lend(tmp_path / "next", tmp_path / "cache", OWN, math.inf)
+
+    assert [path.name for path in (tmp_path / "next").rglob("*") if path.is_symlink()] == [NAME]
+
+
+@pytest.mark.parametrize("left", ["own", "library", "name"])
+def test_whatever_a_command_leaves_in_its_bytecode_its_workspace_ends(tmp_path: Path, left: str) -> None:
+    repository, cache = make_repository(tmp_path / "calc", {"calc.py": ""}), tmp_path / "cache"
+    snapshot = take_snapshot(repository, issue=1, cache=cache)
+    with Site(snapshot, Configuration(), cache, "mine").ground(snapshot.commit) as ground:
+        pycache = play(ground)
+        if left == "name":
+            link = os.fsencode(pycache) + b"/\xff.pyc"
+            os.symlink("/", link)
+            os.utime(link, (2e9, 1), follow_symlinks=False)
+        else:
+            nested(Path(f"{pycache}{ground.workspace.path}") if left == "own" else pycache, 1500)
+
+    assert not ground.workspace.folder.exists()

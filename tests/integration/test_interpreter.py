@@ -1,5 +1,6 @@
 """No editable install makes a check import the checkout."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
+
+OWN = Interpreter(sys.executable, "", "PATH")
 
 # What setuptools writes for an editable install without a plain path, and what others do in the first place.
 FINDER = """
@@ -157,12 +160,16 @@ def test_an_interpreter_that_answered_is_not_started_again_for_the_same_packages
     venv = make_venv(tmp_path / "venv")
     interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
     assert probe(workspace, interpreter, tmp_path / "cache") is None
-    kept = [each for each in (tmp_path / "cache/interpreters").iterdir() if each.write_text("[]") == 2]
+    kept = list((tmp_path / "cache/interpreters").iterdir())
+    for each in kept:
+        each.write_text(f"{each.read_text()} ")
 
     assert probe(workspace, interpreter, tmp_path / "cache") is None
     (workspace.path / "new.py").touch()
     assert probe(workspace, interpreter, tmp_path / "cache") is None
-    assert [each.read_text() == "[]" for each in (tmp_path / "cache/interpreters").iterdir()].count(True) == 1
+    assert [each.read_text().endswith(" ") for each in (tmp_path / "cache/interpreters").iterdir()].count(
+        True
+    ) == 1
     assert len(kept) == 1
 
 
@@ -190,3 +197,47 @@ def test_a_tool_is_found_after_it_was_installed(workspace: Workspace, tmp_path: 
     assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json"}
     write(workspace.path, {"src/pytest.py": ""})
     assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json", "pytest"}
+
+
+def test_looking_for_modules_runs_no_file_of_the_project(workspace: Workspace, tmp_path: Path) -> None:
+    planted = f"open({str(tmp_path / 'ran')!r}, 'w')\n"
+    write(workspace.path, {"json.py": planted, "importlib/__init__.py": planted, "src/json.py": planted})
+    venv = make_venv(tmp_path / "venv")
+
+    for each in (Interpreter(str(venv / "bin/python"), str(venv), "checkout"), OWN):
+        assert importable_modules(each, workspace.path, ["json", "absent"]) == {"json"}
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "said", ["[1]", '{"shop": 5}', '{"shop": [5, ""]}', '{"shop": ["/a\\u0000", ""]}', "{}"]
+)
+def test_an_answer_that_the_project_made_up_is_one_sentence_and_is_not_remembered(
+    workspace: Workspace, tmp_path: Path, said: str
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    write(workspace.path, {"src/json.py": f"import os\nprint({said!r}, flush=True)\nos._exit(0)\n"})
+
+    assert "cannot say where it imports from" in str(probe(workspace, interpreter, tmp_path / "cache"))
+
+    (workspace.path / "src/json.py").unlink()
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+
+
+def test_an_answer_is_not_remembered_if_the_environment_starts_a_module_of_the_project(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    write(
+        site_packages(venv), {"hook.pth": "import hook\n", "hook.py": "", "shop.pth": "/home/me/shop/src\n"}
+    )
+    lies = json.dumps({"shop": [str(workspace.path / "elsewhere"), ""], "top": ["", "no"]})
+    write(workspace.path, {"src/hook.py": f"import os\nos.write(1, {lies!r}.encode())\nos._exit(0)\n"})
+    forged = probe(workspace, interpreter, tmp_path / "cache")
+
+    (workspace.path / "src/hook.py").unlink()
+
+    assert forged is not None
+    assert probe(workspace, interpreter, tmp_path / "cache") is None

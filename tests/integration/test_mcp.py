@@ -27,7 +27,7 @@ def asked(stage: Stage, mode: str, act: Callable[[Client], Coroutine[Any, Any, A
     """The result of `act` with a client of `fixloop mcp` in this directory."""
 
     async def talk() -> Any:
-        words = ["-m", "fixloop.cli", "mcp", "--agent", "coder"]
+        words = ["-P", "-m", "fixloop.cli", "mcp", "--agent", "coder"]
         told = StdioServerParameters(
             command=sys.executable, args=words, env=dict(os.environ), cwd=str(Path.cwd())
         )
@@ -106,6 +106,20 @@ def test_a_check_covers_this_directory_and_nothing_above(stage: Stage) -> None:
 
     assert here["status"] == "passed", here
     assert above["status"] == "refused"
+
+
+def test_a_check_takes_no_module_of_the_checkout_for_one_of_its_own(stage: Stage) -> None:
+    (Path.cwd() / "fixloop.toml").write_text('base = "none"\n[specialist.test-runner]\ncommand = "true"\n')
+    (Path.cwd() / "typer.py").write_text("open('ran', 'w')\nraise SystemExit(0)\n")
+
+    async def act(client: Client) -> dict[str, Any]:
+        return await called(client, "check")
+
+    told = asked(stage, "legacy", act)
+
+    assert told["status"] == "passed"
+    assert told["text"]
+    assert not (Path.cwd() / "ran").exists()
 
 
 def test_work_of_other_projects_is_not_given_out(stage: Stage) -> None:

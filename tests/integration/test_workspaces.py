@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.errors import InfrastructureError, UsageError
+from fixloop.repository import change
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.snapshot import Snapshot, mirror_of, take_snapshot
 from tests.fixtures.repositories import git, make_repository, write
@@ -175,13 +176,54 @@ def test_pipes_sockets_and_devices_do_not_hang(workspace: Workspace, monkeypatch
         assert workspace.tracked_changes() == ("tests/test_shop.py",)
 
 
-@pytest.mark.parametrize("name", [".gitignore", "new/.gitattributes", "new/.git/HEAD"])
+@pytest.mark.parametrize(
+    "name", [".gitignore", "new/.gitattributes", "new/.git/HEAD", "new/.git/commondir", "new/.git"]
+)
 def test_a_pipe_that_git_would_wait_for_is_one_sentence(workspace: Workspace, name: str) -> None:
     (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
     (workspace.path / name).unlink(missing_ok=True)
     os.mkfifo(workspace.path / name)
 
     with pytest.raises(UsageError, match=f"{name} is a pipe"):
+        workspace.capture(workspace.commit, "a fix")
+
+
+@pytest.mark.parametrize("name", ["HEAD", "commondir"])
+def test_a_pipe_behind_a_file_called_git_is_one_sentence(workspace: Workspace, name: str) -> None:
+    subprocess.run(["git", "init", "-q", workspace.path / "elsewhere"], check=True)
+    (workspace.path / "elsewhere/.git").rename(workspace.path / "elsewhere/place")
+    place = workspace.path / "elsewhere/place" / name
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+    (workspace.path / "new").mkdir()
+    (workspace.path / "new/.git").write_text("gitdir: ../elsewhere/place\n")
+
+    with pytest.raises(UsageError, match=f"{name} is a pipe"):
+        workspace.tree_hash()
+
+
+def test_git_waits_little_for_a_file_that_the_agent_s_own_configuration_includes(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.workspaces.workspace.FOREIGN_SECONDS", 0.5)
+    (workspace.path / "new").write_text("")
+    git(workspace.path, "add", "new")
+    os.mkfifo(workspace.path / "pipe")
+    with (workspace.path / ".git/config").open("a") as config:
+        config.write("[include]\n\tpath = ../pipe\n")
+
+    assert workspace.capture(workspace.commit, "a fix").files == ("new",)
+
+
+def test_a_fix_of_too_many_names_is_refused_in_one_sentence(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change, "NAMES_BYTES", 1000)
+    write(workspace.path, {f"{'long' * 10}/{number}": "" for number in range(20)})
+    assert len(workspace.capture(workspace.commit, "a fix").files) == 20
+
+    write(workspace.path, {f"{'long' * 10}/{number}": "" for number in range(20, 40)})
+    with pytest.raises(UsageError, match=r"^40 files were changed, whose names have "):
         workspace.capture(workspace.commit, "a fix")
 
 

@@ -24,6 +24,8 @@ MOST_MODULES: Final = 5_000
 MOST_FOLDERS: Final = 16
 FEWEST_IMPORTED: Final = 100
 """The fewest imports of a command that shows what is usually imported: Python itself makes half as many."""
+MOST_CHARACTERS: Final = 1000
+"""Of the name of a folder with bytecode; a command may nest them too deeply for a path, or for Python."""
 _SELDOM_IMPORTED: Final = frozenset({"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"})
 _LIBRARY: Final = re.compile(r"(?!(?:.*/)?\.\./).+/lib(?:64)?/python3[\d.]*/(?:.+/)?[^/]+\.pyc")
 
@@ -140,7 +142,9 @@ def _compiled(name: str) -> str:
 
 def _files(pycache: Path | str, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All files below it, by name; empty folders and links to folders are removed. No link is followed, because that
-    would look like a read by Python."""
+    would look like a read by Python. Raises OSError: a command nested them too deeply."""
+    if len(below) > MOST_CHARACTERS:
+        raise OSError(f"{below[:100]}… is no place for bytecode")
     found: list[os.DirEntry[str]] = []
     # Another worker may take the folder, or an empty one in it, at the same time.
     with suppress(FileNotFoundError), os.scandir(pycache) as entries:

@@ -184,12 +184,12 @@ class Site:
                 yield ground
             finally:
                 made = workspace.scratch.glob("run-*/pycache")
-                # Files are removed in there.
+                # Files are removed in there. A command may leave anything: names that are no text, folders without end.
                 for pycache in (each for each in made if is_in_place(each, workspace.scratch)):
-                    if not self.shared:
-                        with suppress(OSError):
+                    with suppress(OSError, ValueError, RecursionError):
+                        if not self.shared:
                             self._modules(ground.interpreter).note(pycache, workspace.path)
-                    give_back(pycache, self.cache, ground.interpreter)
+                        give_back(pycache, self.cache, ground.interpreter)
 
     def _made_ready(self, workspace: Workspace) -> Ground:
         """Run setup, choose the interpreter, and check whether it imports the project from the workspace."""

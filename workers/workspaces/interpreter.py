@@ -5,8 +5,9 @@ Owns the proof. An interpreter that imports the project from anywhere else is re
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -89,14 +90,14 @@ def probe_imports(
             raise _NoAnswerError(f"{program} does not run: {told}")
         said = done.output.strip().rpartition("\n")[2]
         try:
-            json.loads(said)
-        except ValueError:
+            _places(said, expected)
+        except (ValueError, TypeError, LookupError, RecursionError):
             told = one_line(hide(done.talk)[-400:]) or f"exit code {done.exit_code}"
             raise _NoAnswerError(f"{program} cannot say where it imports from: {told}") from None
         return said
 
     try:
-        if cache is None or _runs_own_code(env):
+        if cache is None or _runs_own_code(interpreter, env):
             answer = ask()
         else:
             variables = sorted(pair for pair in env.items() if pair[0] in _DECIDE)
@@ -104,11 +105,11 @@ def probe_imports(
     except _NoAnswerError as refusal:
         return str(refusal)
     real_top = os.path.realpath(top)
-    for name, (place, error) in dict(json.loads(answer)).items():
+    for name, (place, error) in _places(answer, expected).items():
         if not place:
             why = f" ({hide(error)})" if error else ""
             return f"{program} does not find the project's {name}, which is {expected[name]}{why}"
-        if os.path.commonpath([real_top, os.path.realpath(place)]) != real_top:
+        if os.path.commonpath([real_top, place]) != real_top:
             return (
                 f"{program} imports {name} from {place}, not from the workspace's {expected[name]}: "
                 "an editable install wins there; install the project without -e, or name a [workspace] setup"
@@ -120,11 +121,23 @@ class _NoAnswerError(Exception):
     """Why there is no answer, in one sentence."""
 
 
-def _runs_own_code(env: Mapping[str, str]) -> bool:
-    """Whether the interpreter may run code of the project or the user at its start."""
+def _places(answer: str, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The real place of each module, or why it has none. Raises for what PROBE does not print, but the project may."""
+    found = json.loads(answer)
+    told = ((name, *found[name]) for name in names)
+    return {name: (os.path.realpath(place) if place else "", str(error)) for name, place, error in told}
+
+
+def _runs_own_code(interpreter: Interpreter, env: Mapping[str, str]) -> bool:
+    """Whether the interpreter may run code of the project or the user at its start or in PROBE, so that its answer may
+    be theirs: a module with a name of the standard library, or one that the environment imports at each start."""
+    imported = {"sitecustomize", "usercustomize", *sys.stdlib_module_names}
+    for file in filter(Path.is_file, Path(interpreter.prefix).glob("lib/python3*/site-packages/*.pth")):
+        for line in re.findall(r"^import\b.*", file.read_text(errors="replace"), re.MULTILINE):
+            imported.update(re.findall(r"\w+", line))
     roots = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     names = {name.partition(".")[0] for root in roots if os.path.isdir(root) for name in os.listdir(root)}
-    return "PYTHONNOUSERSITE" not in env or not names.isdisjoint(("sitecustomize", "usercustomize"))
+    return "PYTHONNOUSERSITE" not in env or not names.isdisjoint(imported)
 
 
 def _modules(root: Path) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.mirror import Mirror, lay_out
 from fixloop.repository.tree import (
     CACHES,
+    FOREIGN_SECONDS,
     GITLINK,
     NEW_BYTES,
     Entry,
@@ -146,10 +147,11 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
 
     def _committed(self) -> Mapping[bytes, Entry]:
         """Files that an agent added or committed although they are ignored. Its repository may be in any state."""
-        own = Git(self.path, git_dir=self.path / ".git", work_tree=self.path)
-        if not all((self.path / ".git" / name).is_file() for name in ("HEAD", "config", "index")):
+        place = self.path / ".git"
+        own = Git(self.path, git_dir=place, work_tree=self.path, seconds=FOREIGN_SECONDS)
+        if not all((place / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
-        if any(path.is_fifo() for path in (self.path / ".git").iterdir()):
+        if any(path.is_fifo() for path in place.iterdir()):
             return {}
         with contextlib.suppress(FixloopError, OSError, ValueError):
             is_as_made = _index_digest(self.path) == self.index_digest

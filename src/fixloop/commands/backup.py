@@ -48,7 +48,8 @@ def restore_command(
     Restore a project's workflows to this Redis or another one.
 
     Checks the whole file first. Workflows that are already there stay; one that is there in another version is
-    left alone, with exit code 1, unless --replace is given. Steps that were running are repeated.
+    left alone, with exit code 1, unless --replace is given. Steps that were running are repeated. Live workflows
+    run the commands that the file names: restore only a file from somebody whom you trust with that.
     """
     header = header_of(file)
     with open_session(create=True) as session:

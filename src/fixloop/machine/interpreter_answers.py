@@ -19,9 +19,13 @@ from fixloop.servers.settings import load_settings
 
 MOST: Final = 500
 """Answers kept; more are deleted together."""
-# Runs in the project's interpreter, which may be older than this one. A mere folder with the name is no module.
+# Runs in the project's interpreter, which may be older than this one, outside of any sandbox: nothing that it imports
+# may come from the project's folder, in which it is started. A mere folder with the name is no module.
 LOOK: Final = """
-import importlib.util, json, sys
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+import importlib.util, json
 roots, names = json.loads(sys.argv[1])
 sys.path[:0] = roots
 def found(name):
@@ -44,9 +48,12 @@ def importable_modules(
         return frozenset()
     # Not by PYTHONPATH: the interpreter would run the project's sitecustomize.py at its start.
     roots = [directory / "src", directory]
-    # What there could hide a module.
+    # What there could hide a module; a folder only if it is a package.
     own = sorted(
-        each.name for root in roots for each in root.glob("*") if each.name.partition(".")[0] in asked
+        (each.name, (each / "__init__.py").is_file())
+        for root in roots
+        for each in root.glob("*")
+        if each.name.partition(".")[0] in asked
     )
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})

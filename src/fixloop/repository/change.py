@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from fixloop.errors import UsageError
 from fixloop.integrity.parts import has_parts, judging_part
 from fixloop.integrity.paths import UNTOLD, Kind, Trust, kind_of, matches, shipped
 from fixloop.repository.git import Git, shown
@@ -15,6 +16,8 @@ from fixloop.repository.tree import ABSENT, Delta, deltas, tree_id
 
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is complete."""
+NAMES_BYTES: Final = 4_000_000
+"""Each state of the workflow holds the names, and so does everybody who reads it."""
 _MOST_SOUGHT: Final = 50
 """The most changed files that are searched for in the tests: each costs a search of the tree."""
 _ASSERTS: Final = re.compile(r"^[ \t]*assert|AssertionError|pytest|unittest", re.MULTILINE)
@@ -34,8 +37,13 @@ class Change(BaseModel):
 
 
 def change_between(git: Git, old: str, new: str) -> Change:
-    """The change from one commit to another, both known to `git`."""
+    """The change from one commit to another, both known to `git`. UsageError: it is of too many files to be kept."""
     changed = deltas(git, old, new)
+    if (size := sum(len(delta.path) for delta in changed)) > NAMES_BYTES:
+        raise UsageError(
+            f"{len(changed):,} files were changed, whose names have {size:,} bytes, and at most {NAMES_BYTES:,} are "
+            "kept; remove them, or have git ignore them"
+        )
     marks = judging(git, old, changed)
     return Change(
         commit=new,

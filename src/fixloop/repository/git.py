@@ -91,6 +91,9 @@ class Git:
     inherited: tuple[int, ...] = ()
     """File descriptors that git and its children keep open: a lock that must outlive this process."""
 
+    seconds: float = TIMEOUT_SECONDS
+    """The time limit of each command."""
+
     def with_index(self, index: Path) -> "Git":
         return replace(self, index=index)
 
@@ -106,7 +109,6 @@ class Git:
         stdin: bytes = b"",
         accept: tuple[int, ...] = (0,),
         dated: str = "",
-        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[bytes]:
         """
         Run one git command. Raises as `explained`, or InfrastructureError if git is missing or too slow.
@@ -117,10 +119,10 @@ class Git:
         require_git()
         environment = self._environment()
         if not self.ours:
-            environment |= overrides(self._settings(environment, timeout_seconds), str(self.directory))
+            environment |= overrides(self._settings(environment), str(self.directory))
         if dated:
             environment |= {"GIT_AUTHOR_DATE": dated, "GIT_COMMITTER_DATE": dated}
-        done = _run(args, self, environment, stdin, timeout_seconds)
+        done = _run(args, self, environment, stdin)
         if done.returncode not in accept:
             raise explained(str(args[0]), done, self.directory)
         return done
@@ -128,7 +130,7 @@ class Git:
     def settings(self) -> Sequence[Setting]:
         """The configuration in force, without starting git where it is unchanged."""
         require_git()
-        return self._settings(self._environment(), TIMEOUT_SECONDS)
+        return self._settings(self._environment())
 
     def setting(self, key: str) -> str:
         """The value that is in force for a key, as git lists it; empty if there is none."""
@@ -140,12 +142,12 @@ class Git:
         set_here = {name: str(place) for name, place in places.items() if place is not None}
         return kept | _VARIABLES | set_here | (_ALONE if self.alone else {})
 
-    def _settings(self, environment: dict[str, str], timeout_seconds: float) -> Sequence[Setting]:
+    def _settings(self, environment: dict[str, str]) -> Sequence[Setting]:
         """The configuration in force, read for each command, because an agent may have changed it."""
 
         def listed() -> bytes | None:
             listing = ("config", "--list", "--show-scope", "-z")
-            done = _run(listing, self, environment, b"", timeout_seconds)
+            done = _run(listing, self, environment, b"")
             # A configuration that cannot be read makes the command itself fail with an explanation.
             return done.stdout if done.returncode == 0 else None
 
@@ -209,7 +211,7 @@ def without_userinfo(text: str) -> str:
 
 
 def _run(
-    args: tuple[str | Path, ...], git: Git, variables: dict[str, str], stdin: bytes, timeout_seconds: float
+    args: tuple[str | Path, ...], git: Git, variables: dict[str, str], stdin: bytes
 ) -> subprocess.CompletedProcess[bytes]:
     argv = [*_COMMAND, *(os.fspath(arg) for arg in args)]
     try:
@@ -225,13 +227,13 @@ def _run(
             pass_fds=git.inherited,
         ) as process:
             try:
-                out, err = process.communicate(stdin, timeout=timeout_seconds)
+                out, err = process.communicate(stdin, timeout=git.seconds)
             except BaseException:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired as error:
-        told = f"git {args[0]} in {git.directory} took more than {timeout_seconds:.0f} s and was stopped"
+        told = f"git {args[0]} in {git.directory} took more than {git.seconds:.0f} s and was stopped"
         raise InfrastructureError(told) from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{git.directory} is not a directory") from error

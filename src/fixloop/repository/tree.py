@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
 from fixloop.repository.git import Git, explained, shown
+from fixloop.repository.git_config import git_directory
 
 CACHES: Final = (
     ".venv",
@@ -50,6 +51,8 @@ READ_BY_GIT: Final = frozenset({b".gitignore", b".gitattributes", b".gitmodules"
 NOT_ENTERED: Final = frozenset(name.encode() for name in CACHES) | NEVER
 NEW_BYTES: Final = 1_000_000_000
 """For new and grown files: what git reads in ten seconds. Sparse files count with their apparent size."""
+FOREIGN_SECONDS: Final = 20.0
+"""For git in a repository that a command may have changed, so that git waits for a pipe, for example."""
 MOST_NESTED: Final = 500
 """Folders below each other, counted from the root; Python's own limit for calls is 1,000."""
 GITLINK: Final = "160000"
@@ -213,14 +216,22 @@ def _refuse_special_files(folder: bytes) -> None:
     except OSError:
         return
     for entry in entries:
-        path = os.path.join(entry.path, b"HEAD") if entry.name == b".git" else entry.path
-        if entry.name in READ_BY_GIT:
-            with contextlib.suppress(OSError):
+        for path in _opened_by_git(entry) if entry.name in READ_BY_GIT else ():
+            with contextlib.suppress(OSError, ValueError):
                 if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
                     told = f"{shown(path)} is a pipe, socket or device, which git cannot read; remove it"
                     raise UsageError(told)
         if entry.is_dir(follow_symlinks=False) and entry.name not in NOT_ENTERED:
             _refuse_special_files(entry.path)
+
+
+def _opened_by_git(entry: os.DirEntry[bytes]) -> list[bytes]:
+    """What git opens of such a file or, to see whether it is a repository, of such a folder."""
+    own = entry.path
+    if entry.name == b".git":
+        with contextlib.suppress(OSError, ValueError):
+            own = os.fsencode(git_directory(Path(os.fsdecode(own)).parent) or own)
+    return [entry.path, *(os.path.join(own, name) for name in (b"HEAD", b"commondir"))]
 
 
 def _refuse_large_files(own: Git, files: Iterable[bytes], tracked: Mapping[bytes, Entry]) -> None:
@@ -255,7 +266,7 @@ def _fill(own: Git, tracked: Mapping[bytes, Entry]) -> list[bytes]:
             folder = os.path.join(top, path)
             is_there = os.path.isdir(folder)
             if is_there and os.path.lexists(os.path.join(folder, b".git")):
-                blob = Git(Path(os.fsdecode(folder))).commit() or entry.blob
+                blob = Git(Path(os.fsdecode(folder)), seconds=FOREIGN_SECONDS).commit() or entry.blob
         elif is_there:
             files.append(path)
         if is_there or entry.sparse:

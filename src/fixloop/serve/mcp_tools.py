@@ -107,7 +107,8 @@ def _checked(directory: Path, path: str) -> Answer:
         told = f"{path} is not below {directory}"
         return {"status": "refused", "reasons": [told], "next": "check another path"}
     # A separate program, because its output is not part of this protocol, and it can be killed.
-    command = [sys.executable, "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
+    # With `-P`, no file of the checkout is taken for a module of fixloop.
+    command = [sys.executable, "-P", "-m", "fixloop.cli", "check", str(place), "--within", str(CHECK_SECONDS)]
     done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     said = (done.stdout or done.stderr).decode("utf-8", "replace")[:MOST_CHARACTERS]
     verdict = _VERDICTS.get(done.returncode, "could_not_check")

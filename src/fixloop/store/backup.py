@@ -22,6 +22,7 @@ from redis.exceptions import WatchError
 from fixloop.errors import UsageError
 from fixloop.files.atomic import replacing
 from fixloop.store import keys
+from fixloop.store.backup_records import MOST_BYTES, Record, check, lines, requeued
 from fixloop.store.chain import named
 from fixloop.store.connection import Connection
 from fixloop.store.limits import CHANGES_KEPT, FORGOTTEN_AT_MOST
@@ -30,11 +31,8 @@ from fixloop.store.seal import Sealing
 FORMAT: Final = 1
 _CHUNK: Final = 500
 """The most items of a list or hash that are written at once."""
-_FOR_EVER: Final = 9007199254740991.0
-"""The ready time of the tickets of a paused workflow."""
 _ROUNDS: Final = 20
 
-Record = dict[str, Any]
 Became = Literal["restored", "same", "other", "lives"]
 
 
@@ -86,6 +84,11 @@ def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[
 
         def write(record: Record) -> None:
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            if len(line) > MOST_BYTES:
+                told = (
+                    f"{record.get('workflow')} has more than {MOST_BYTES:,} bytes; archive or purge it first"
+                )
+                raise UsageError(told)
             digest.update(line)
             file.write(line)
 
@@ -104,12 +107,13 @@ def _written(connection: Connection, header: Header, raw: BinaryIO) -> Iterator[
 
 
 def header_of(path: Path) -> Header:
-    """Read a whole backup and return its header. Raises UsageError: it is no backup, or its digest does not match."""
+    """Read a whole backup and return its header. Raises UsageError: it is no backup, its digest does not match, or it
+    has what no backup of its project has."""
     digest, last, count = sha256(), b"", 0
     first: Record | None = None
     try:
         with gzip.open(path) as file:
-            for line in file:
+            for line in lines(file):
                 if last:
                     digest.update(last)
                     count += b'"workflow":' in last[:20]
@@ -117,7 +121,7 @@ def header_of(path: Path) -> Header:
         end = json.loads(last)
     except FileNotFoundError:
         raise UsageError(f"{path} is not there") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise UsageError(f"{path} is no whole backup ({error}); nothing was restored") from None
     if not isinstance(first, dict) or first.get("fixloop") != "backup":
         raise UsageError(f"{path} is no backup of fixloop")
@@ -126,7 +130,23 @@ def header_of(path: Path) -> Header:
         raise UsageError(told)
     if end != {"count": count, "digest": digest.hexdigest()}:
         raise UsageError(f"{path} is not as it was written: its digest is another; nothing was restored")
-    return Header(*(first[name] for name in Header._fields))
+    header = Header(*(str(first.get(name, "")) for name in Header._fields))
+    _check_all(path, header.project)
+    return header
+
+
+def _check_all(path: Path, project: str) -> None:
+    """UsageError: there is a record that no backup of `project` has."""
+    with gzip.open(path) as file:
+        for number, line in enumerate(lines(file), 1):
+            # The first line is the header; the last one has no record.
+            if number == 1 or line.startswith(b'{"count":'):
+                continue
+            try:
+                check(json.loads(line), project)
+            except (UsageError, ValueError, TypeError, RecursionError) as error:
+                told = f"line {number} is not of a backup of project {project[:8]}"
+                raise UsageError(f"{path}: {told} ({str(error)[:300]}); nothing was restored") from None
 
 
 def restore(
@@ -277,7 +297,7 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
     workflow = record["workflow"]
     number, feature = keys.shard_of(workflow), keys.feature_of(workflow)
     shard, name = keys.shard_keys(number), keys.workflow_key(workflow)
-    own, due, delayed = _requeued(hash_)
+    own, due, delayed = requeued(hash_)
     # Claims made after the backup must not share a fencing number with claims made after the restore.
     fence = record.get("fence", 0) + FORGOTTEN_AT_MOST
     with client.pipeline(transaction=True) as pipe:
@@ -314,21 +334,6 @@ def _write(client: Any, record: Record, hash_: Mapping[str, bytes], *, is_live: 
         told = {"w": workflow, "v": hash_["version"]}
         pipe.xadd(keys.changes_key(number), told, maxlen=CHANGES_KEPT, approximate=True)
         pipe.execute()
-
-
-def _requeued(hash_: Mapping[str, bytes]) -> tuple[dict[str, bytes], float | None, dict[str, float]]:
-    """The hash with its tickets ready for the next sweep, its earliest deadline, and its members of `delayed`. Work
-    that was in progress is repeated."""
-    own, delayed = dict(hash_), dict[str, float]()
-    is_parked = "parked" in hash_
-    for field in [each for each in hash_ if each.startswith("s:")]:
-        kind, number, owner, limit, rest = hash_[field].decode().split("\n", 4)
-        ready = _FOR_EVER if is_parked else float(rest) if kind == "d" else 0.0
-        shown = f"{ready:.0f}" if is_parked else f"{ready:.6f}"
-        own[field] = "\n".join(("d", number, owner, limit, shown)).encode()
-        delayed[field[2:]] = ready
-    due = min((float(at) for field, at in hash_.items() if field.startswith("d:")), default=None)
-    return own, due, delayed
 
 
 def _chunks(whole: list[Any]) -> Iterator[list[Any]]:

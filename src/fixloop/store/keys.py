@@ -153,6 +153,11 @@ def artifact_key(workflow: str, digest: str) -> str:
     return f"{_prefix(shard_of(workflow))}artifact:{digest}"
 
 
+def is_artifact_key(name: str, digest: str) -> bool:
+    """Whether it is the key of a shared artifact with this digest, in any shard."""
+    return name in {f"{_prefix(shard)}artifact:{digest}" for shard in range(SHARDS)}
+
+
 def ended_key(shard: int) -> str:
     """Sorted set of a shard: ended workflow → time of its end, wall clock."""
     return f"{_prefix(shard)}ended"
