@@ -18,6 +18,7 @@ import redis
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Configuration
 from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarded
+from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
 from fixloop.machine.sandbox import means_in_use, own_temporary
 from fixloop.repository.snapshot import take_snapshot
@@ -345,3 +346,20 @@ def test_listing_the_tests_of_a_project_writes_nothing_and_sees_no_secret(
     write(tmp_path / "shop", {"lib/conftest.py": "import os\nassert 'DEPLOY_TOKEN' not in os.environ\n"})
     (tmp_path / "shop/lib/test_cart.py").unlink()
     assert not installed.collects()
+
+
+def test_an_interpreter_of_the_project_is_asked_in_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE", raising=False)
+    if means_in_use().name == "none":
+        pytest.skip("there is no sandbox here")
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2")
+    steals = f'#!/bin/sh\necho "$DEPLOY_TOKEN" > {tmp_path}/left\nexec {sys.executable} "$@"\n'
+    write(tmp_path / "shop", {".venv/pyvenv.cfg": "", ".venv/bin/python": steals})
+    program = tmp_path / "shop/.venv/bin/python"
+    program.chmod(0o755)
+    interpreter = Interpreter(str(program), str(program.parent.parent), "checkout")
+
+    assert importable_modules(interpreter, tmp_path / "shop", ["json", "no_such"]) == {"json"}
+    assert not (tmp_path / "left").exists()

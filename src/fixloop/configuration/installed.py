@@ -5,7 +5,6 @@ Starts the interpreter once for all modules that presets ask for, and pytest onl
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,20 +87,19 @@ class Installed:
         if not self.has_module("pytest"):
             return None
         # Seldom needed, and slow to load.
-        from fixloop.machine.guard import run_guarded
-        from fixloop.machine.sandbox import Confinement, confined, state_files
-        from fixloop.machine.variables import allowed_variables
+        from fixloop.machine.sandbox import run_reading
 
         command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-        with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
-            env = allowed_variables(self.variables) | {"PYTHONDONTWRITEBYTECODE": "1", "HOME": folder}
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+        try:
             # Listing tests runs the project's code.
-            what = Confinement((), tuple(state_files(self.home)), tmp=Path(folder))
-            try:
-                how = confined(what, env, cwd=self.directory)
-                done = run_guarded(
-                    command, cwd=self.directory, env=env, timeout_seconds=COLLECT_SECONDS, confined=how
-                )
-            except InfrastructureError:
-                return None
+            done = run_reading(
+                command,
+                cwd=self.directory,
+                source=self.home,
+                variables=variables,
+                timeout_seconds=COLLECT_SECONDS,
+            )
+        except InfrastructureError:
+            return None
         return None if done.not_found or done.timed_out else done.exit_code != _NOTHING_COLLECTED

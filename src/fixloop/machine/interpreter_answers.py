@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from fixloop.errors import InfrastructureError
 from fixloop.files.folders import keep_in
-from fixloop.machine.interpreters import Interpreter, printed
+from fixloop.machine.interpreters import LOOK_SECONDS, Interpreter, printed
 from fixloop.servers.settings import load_settings
 
 MOST: Final = 500
@@ -55,20 +56,30 @@ def importable_modules(
         for each in root.glob("*")
         if each.name.partition(".")[0] in asked
     )
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
+    variables = {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
 
     def ask() -> str:
-        options = json.dumps([[*map(str, roots)], asked])
-        return (
-            printed([interpreter.path, "-c", LOOK, options], directory, variables).decode().splitlines()[-1]
+        command = [interpreter.path, "-c", LOOK, json.dumps([[*map(str, roots)], asked])]
+        if interpreter.origin not in ("checkout", "setup"):
+            others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            return printed(command, directory, others | variables).decode().splitlines()[-1]
+        # The project brought it. Slow to load, and seldom needed.
+        from fixloop.machine.sandbox import run_reading
+
+        done = run_reading(
+            command,
+            cwd=directory,
+            source=Path(interpreter.prefix).parent,
+            variables=variables,
+            timeout_seconds=LOOK_SECONDS,
         )
+        return done.output.splitlines()[-1]
 
     try:
         question = [LOOK, str(directory), own, asked]
         told = ask() if user_site else remembered(load_settings().cache_dir, interpreter, question, ask)
         found = json.loads(told)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError, InfrastructureError):
         return frozenset()
     return frozenset(str(name) for name in found)
 

@@ -9,13 +9,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine import landlock
-from fixloop.machine.guard import Confined, run_guarded
+from fixloop.machine.guard import Confined, GuardedResult, run_guarded
+from fixloop.machine.variables import allowed_variables
 from fixloop.servers.redis_place import Place, made_own
 from fixloop.servers.settings import load_settings
 
@@ -97,6 +98,17 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
     rules += [] if real.network else ["network off"]
     return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
+
+
+def run_reading(
+    argv: Sequence[str], *, cwd: Path, source: Path, variables: Mapping[str, str], timeout_seconds: float
+) -> GuardedResult:
+    """Run code of a project before its configuration is known: it writes temporary files only, and sees the variables
+    that all commands see, and `variables`. `source`: the user's checkout. InfrastructureError: it cannot be started."""
+    with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
+        env = {**allowed_variables(os.environ), **variables}
+        how = confined(Confinement((), tuple(state_files(source)), tmp=Path(folder)), env, cwd=cwd)
+        return run_guarded(argv, cwd=cwd, env=env, timeout_seconds=timeout_seconds, apart=True, confined=how)
 
 
 def state_files(source: Path | None) -> Iterator[Path]:
