@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -108,3 +109,26 @@ def test_every_input_is_used_and_none_is_put_into_a_script() -> None:
     assert not [step["id"] for step in steps if "${{" in step["run"]]
     assert os.access(ROOT / "config/action/check.sh", os.X_OK)
     assert FIXLOOP.exists()
+
+
+def test_installing_runs_no_module_of_the_pull_request(runner: Runner, tmp_path: Path) -> None:
+    for name in ("venv.py", "pip.py", "typer.py"):
+        runner.project.write(name, f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\n")
+    variables = {
+        "FIXLOOP_ACTION_PYTHON": sys.executable,
+        "GITHUB_ACTION_PATH": str(tmp_path / "no package"),
+        "GITHUB_PATH": str(tmp_path / "path"),
+        "PIP_NO_INDEX": "1",
+        "RUNNER_TEMP": str(tmp_path / "temp"),
+    }
+
+    subprocess.run(
+        [ROOT / "config" / "action" / "install.sh"],
+        cwd=runner.project.folder,
+        env=environment(runner.project.home, variables),
+        timeout=400,
+        check=False,
+    )
+
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "temp/fixloop/bin/pip").exists()
