@@ -13,10 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 PROJECTS_FILE = Path(__file__).with_name("projects.toml")
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 _IGNORED = (
     ".venv/",
     "node_modules/",
@@ -41,10 +40,8 @@ class Registry(StrEnum):
     """For projects whose releases have no tests: the commit of a tag; `package` is owner/name."""
 
 
-class Edit(BaseModel):
+class Edit(BaseModel, frozen=True, extra="forbid"):
     """One replacement in one file; `old` occurs exactly once."""
-
-    model_config = _STRICT
 
     file: str
     old: str
@@ -59,10 +56,8 @@ class Edit(BaseModel):
         path.write_text(text.replace(self.old, self.new))
 
 
-class Project(BaseModel):
+class Project(BaseModel, frozen=True, extra="forbid"):
     """One release, its preparation, its own commands, and three bugs that they find."""
-
-    model_config = _STRICT
 
     name: str
     language: str
@@ -89,9 +84,7 @@ class Project(BaseModel):
     bugs: tuple[Edit, ...] = Field(min_length=3, max_length=3)
 
 
-class _File(BaseModel):
-    model_config = _STRICT
-
+class _File(BaseModel, frozen=True, extra="forbid"):
     project: tuple[Project, ...]
 
 
@@ -127,8 +120,7 @@ def restore(checkout: Path) -> None:
 def developer_environment(checkout: Path | None = None) -> dict[str, str]:
     """A shell's variables: fixloop's own environment is not on PATH; the project's is, if `checkout` is given."""
     ours = str(Path(sys.executable).parent)
-    foreign = ("PYTHON", "FIXLOOP_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FIXLOOP_"))}
     kept.pop("VIRTUAL_ENV", None)
     path = [part for part in kept["PATH"].split(os.pathsep) if part != ours]
     if checkout is not None:

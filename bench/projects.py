@@ -117,8 +117,7 @@ def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:
     tried = [(project, trial) for project, trial in projects if trial]
     head = _HEAD.format(true=sum(trial.true for _, trial in tried), count=len(tried))
     untried = ", ".join(project.name for project, trial in projects if not trial)
-    not_tried = f"\nNot tried yet: {untried}.\n" if untried else ""
-    parts = [head, *_lines(starmap(row, tried)), not_tried]
+    parts = [head, *_lines(starmap(row, tried)), f"\nNot tried yet: {untried}.\n" if untried else ""]
     parts += [_RELEASES, *_lines(release_row(project) for project, _ in projects)]
     changed = [f"- {project.name}: {project.change}" for project, _ in projects if project.change]
     return "".join([*parts, _CHANGES, *_lines(changed), _MISSING])

@@ -106,8 +106,7 @@ def made(url: str, count: int, waiting: int) -> None:
         for attempt in (1, 2) if issue <= waiting else ():
             facts = {"specialist": "test-runner", "iteration": 1, "attempt": attempt, "tree": "t"}
             told = {"step": "validate", "outcome": "error", "error": "no pytest", **facts}
-            run = RunFinished.model_validate(told)
-            engine.apply(start.workflow, run, operation=f"run-{attempt}")
+            engine.apply(start.workflow, RunFinished.model_validate(told), operation=f"run-{attempt}")
     store.close()
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fixloop.chat.directory import apply
 from fixloop.chat.events import MessageWritten
@@ -18,10 +18,8 @@ from fixloop.repository.git import branch_of
 from workers.app import app, taken_for
 
 
-class Chats(BaseModel):
+class Chats(BaseModel, frozen=True, strict=True, extra="forbid"):
     """The arguments of `fixloop.chat.validate`."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     path: str
     """A directory on the worker's machine."""
@@ -29,10 +27,8 @@ class Chats(BaseModel):
     """The title of a pull request."""
 
 
-class Draft(BaseModel):
+class Draft(BaseModel, frozen=True, extra="forbid"):
     """The arguments of `fixloop.chat.post`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Path
     """The chat's directory on the worker's machine."""

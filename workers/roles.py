@@ -70,8 +70,7 @@ def work(options: Mapping[str, Any]) -> int:
     # process could not remove.
     here: Any = multiprocessing.current_process()
     here._config["tempdir"] = tempfile.gettempdir()
-    count = int(options["concurrency"])
-    return _celery("work", options["queues"], concurrency=count)
+    return _celery("work", options["queues"], concurrency=int(options["concurrency"]))
 
 
 def control(options: Mapping[str, Any]) -> int:

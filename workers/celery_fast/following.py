@@ -99,7 +99,6 @@ def _send_events(app: Celery, hostname: Any, events: list[tuple[str, dict[str, A
 @lru_cache(maxsize=1)
 def _dispatcher(app: Celery, hostname: str, pid: int) -> Any:
     """This process's dispatcher. Events that cannot be sent while the broker is away are sent later."""
-    group = frozenset({"task"})
     return app.events.Dispatcher(
-        app.connection_for_write(), hostname=hostname, buffer_group=group, buffer_limit=1000
+        app.connection_for_write(), hostname=hostname, buffer_group=frozenset({"task"}), buffer_limit=1000
     )

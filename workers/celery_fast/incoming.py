@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from kombu.utils.json import loads
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
 from fixloop.store.keys import issue_of, workflow_of
 
@@ -21,14 +21,12 @@ _ABOUT_A_TICKET: Final = "."
 """A task id with this character is a ticket's id, and the task is a step."""
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+class _Form(BaseModel, strict=True, extra="ignore"):
+    pass
 
 
-class _Call(BaseModel):
+class _Call(BaseModel, strict=True, extra="forbid"):
     """The named arguments of a task; a subclass is the task's attribute `form`."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 def _time(text: str) -> datetime:

@@ -130,9 +130,8 @@ def read_message(text: str, name: FileName, chat: str, file: str) -> Message:
     if closing is None:
         told = "the front matter does not end: a second line --- is missing"
         return Message(True, None, (), (Finding("front-matter", file, told, opening + 1),))
-    inner = "\n".join(lines[opening + 1 : closing])
     try:
-        entries = string_yaml.load(inner)
+        entries = string_yaml.load("\n".join(lines[opening + 1 : closing]))
     except string_yaml.YamlError as error:
         line = opening + 1 + error.line
         broken = Finding("front-matter", file, f"the front matter cannot be read: {error}", line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from fixloop.commands.session import Seen, look, open_session
 from fixloop.errors import UsageError
@@ -20,10 +20,8 @@ from fixloop.intake.submission import enqueue as _enqueue
 __all__ = ["FeatureStatus", "HandedIn", "SpecialistStatus", "enqueue", "enqueue_many", "status"]
 
 
-class SpecialistStatus(BaseModel):
+class SpecialistStatus(BaseModel, frozen=True, extra="ignore"):
     """One phase of a feature."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     phase: str
@@ -37,10 +35,8 @@ class SpecialistStatus(BaseModel):
     evidence: tuple[dict[str, Any], ...] = ()
 
 
-class FeatureStatus(BaseModel):
+class FeatureStatus(BaseModel, frozen=True, extra="ignore"):
     """The result of `fixloop status ISSUE --json`, typed; cycles and handoffs have no phase or specialists."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     issue: int
     name: str

@@ -41,7 +41,6 @@ def choices(state: State) -> tuple[Choice, ...]:
             Choice(f"fixloop fixed {issue} --here", "submits your checkout, exactly as it is"),
         )
     advice = diagnosis.recommendation(state.active, opened.reason, opened.detail)
-    ordered = sorted(opened.reason.decisions, key=lambda decision: decision is not advice.decision)
     return tuple(
         Choice(
             f"fixloop decide {issue} {decision}{_WITH.get(decision, '')}",
@@ -49,7 +48,7 @@ def choices(state: State) -> tuple[Choice, ...]:
             advice.rationale if decision is advice.decision else "",
             decision,
         )
-        for decision in ordered
+        for decision in sorted(opened.reason.decisions, key=lambda decision: decision is not advice.decision)
     )
 
 

@@ -13,11 +13,10 @@ from fixloop.repository.snapshot import issues_handed_in
 from fixloop.servers.redis_url import shown_url
 from fixloop.statefiles.named_files import records_below
 from fixloop.store.contract import Store
-from fixloop.store.keys import project_hash
+from fixloop.store.keys import is_workflow, project_hash
 
 SHOWN_ISSUES: Final = 10
 """The most that a sentence names."""
-_WORKFLOW: Final = re.compile(r"[0-9a-f]{8}-\d{1,15}-\d{1,9}")
 _HASH: Final = re.compile(r"[0-9a-f]{8}")
 
 
@@ -39,7 +38,7 @@ class Lookup:
     def meant(self, issue: int | str | None, project: str | None) -> str:
         """The workflow a person means; refuses if there is none, or several that `project` does not tell apart."""
         text = str(issue).removeprefix("#")
-        if isinstance(issue, str) and _WORKFLOW.fullmatch(issue):
+        if isinstance(issue, str) and is_workflow(issue):
             try:
                 is_there = self.store.read(issue) is not None
             except ProtocolError:

@@ -95,8 +95,7 @@ def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
             parts += (f"{name.replace('_', ' ')} {evidence[name]}" for name in kept)
             yield Happening(at, "evidence", ", ".join(parts), entry.seq)
         kind = _NOTES.get(event.get("kind", ""), "note")
-        for note in entry.body.get("notes", ()):
-            yield Happening(at, kind, note, entry.seq)
+        yield from (Happening(at, kind, note, entry.seq) for note in entry.body.get("notes", ()))
         yield from _said_and_changed(at, entry)
 
 
@@ -142,8 +141,7 @@ def _said_and_changed(at: datetime, entry: Entry) -> Iterator[Happening]:
         ends = f"{message.sender} → {message.recipient}"
         text = f"{ends} · {title(message)} · {message.message_id} · {message.summary}"
         yield Happening(at, "message", text, entry.seq, message)
-    for change in changes[taken:]:
-        yield _changed(at, change, entry.seq)
+    yield from (_changed(at, change, entry.seq) for change in changes[taken:])
 
 
 def _changed(at: datetime, recorded: dict[str, Any], seq: int) -> Happening:

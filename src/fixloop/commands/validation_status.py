@@ -164,8 +164,7 @@ def details(found: Snapshot, state: State, away: bool = False) -> Iterator[tuple
     for missing in blocking(state.unverified):
         where = f"{missing.name} of {missing.specialist}: {missing.reason}"
         yield "missing", "; ".join(filter(None, (where, missing.remedy)))
-    for remark in outcome.remarks(state):
-        yield "note", remark
+    yield from (("note", remark) for remark in outcome.remarks(state))
     if outcome.is_fixed(state):
         yield "branch", f"fixloop/{state.issue}"
     yield "updated", f"{stamp(state.last_at)} UTC"

@@ -32,13 +32,12 @@ def configuration_in(
     """The configuration of a folder: as written, else as detected, as far as its tools can be started. `home` is the
     folder's place in the user's checkout, whose interpreter is used. Without `runs_here`, only a worker can detect what
     is installed. `document` replaces the folder's file. NotVerifiedError if nothing can be started."""
-    installed = installed_at(directory, home) if runs_here else None
     loaded = load_configuration(
         directory,
         fixer=fixer,
         only=only,
         project=project,
-        installed=installed,
+        installed=installed_at(directory, home) if runs_here else None,
         profile=profile,
         document=document,
     )

@@ -79,8 +79,7 @@ def answered(session: Session, found: Found, now: datetime, limits: Limits) -> t
     alike = session.alike + 1 if found.signature == session.signature else 1
     since = session.since or now
     session = session.with_(since=since, signature=found.signature, alike=alike, verdict=first)
-    minutes = (now - since) / timedelta(minutes=1)
-    if why := session.let_go or _enough(session, minutes, limits):
+    if why := session.let_go or _enough(session, (now - since) / timedelta(minutes=1), limits):
         told = f"fixloop lets the agent stop although checks fail, because {why}: {first}"
         return session.with_(let_go=why), Reply(message=f"{told}; see `fixloop check`")
     return session.with_(blocks=session.blocks + 1), Reply(block=found.text)

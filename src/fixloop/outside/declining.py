@@ -22,5 +22,4 @@ def signalled(
             path = f"{top}/{file}" if top else file
             if file and (text := git.found("show", f"{state.tip}:{path}")):
                 shown.append(f"{file}\n{excerpt(text, failure.name, failure.line)}")
-    source = "\n\n".join(shown)
-    return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source=source)
+    return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source="\n\n".join(shown))

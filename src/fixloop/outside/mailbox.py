@@ -12,7 +12,7 @@ from kombu.entity import Exchange, Queue
 from kombu.exceptions import KombuError
 from kombu.messaging import Producer
 from kombu.transport.virtual import Channel as VirtualChannel
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from fixloop.engine.profile import Told
 from fixloop.servers.broker import SHORTLY, connection_to, errors_of, explained
@@ -23,10 +23,8 @@ MOST_LETTERS: Final = 1000
 """Older letters are dropped: the state has what is open, and an unread mailbox must not grow without limit."""
 
 
-class Letter(BaseModel):
+class Letter(BaseModel, frozen=True, extra="ignore"):
     """The content of a mailbox entry."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     workflow: str
     message_id: str

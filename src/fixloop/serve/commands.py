@@ -128,8 +128,7 @@ def serve(
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
         if workers:
             running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
-        delivering = Deliverer(session.store, service.follower, *hooks, address)
-        running.enter_context(delivering.running())
+        running.enter_context(Deliverer(session.store, service.follower, *hooks, address).running())
         if contacts is not None:
             called = contacts_in(contacts)
             with extra("notify", "--contacts"):
@@ -144,8 +143,7 @@ def serve(
             tracer = Tracer(session.store, session.connection, service.follower, Collector(otlp))
             running.enter_context(tracer.running())
         compile_templates()
-        me = Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL)
-        code = tokens.code(me)
+        code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
         say(f"serving at {address}; Ctrl-C stops it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
         uvicorn.Server(config).run(sockets=[listening])

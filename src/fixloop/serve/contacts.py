@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from fixloop.errors import UsageError
 
 
-class Contact(BaseModel):
+class Contact(BaseModel, extra="forbid", frozen=True, arbitrary_types_allowed=True):
     """One person, with the addresses for apprise."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     name: str = Field(pattern=r"^[\w.@+-]{1,64}$")
     """The name in the history and in the file of people."""
@@ -61,10 +59,8 @@ class Contact(BaseModel):
         return (ends if ends > local else ends + timedelta(days=1)).astimezone(UTC)
 
 
-class Contacts(BaseModel):
+class Contacts(BaseModel, extra="forbid", frozen=True):
     """The file: `[[contact]]` tables, and the time each contact has before the next is called."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     answer_minutes: float = Field(240, gt=0, le=100_000)
     contact: tuple[Contact, ...] = Field(min_length=1)

@@ -2,7 +2,7 @@
 
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 
 from fixloop.commands.worker import KnownWorker
 from fixloop.serve.times import AgentSeen
@@ -10,8 +10,8 @@ from fixloop.serve.tokens import Token
 from fixloop.store.records import QueueLoad
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class _Document(BaseModel, extra="allow"):
+    pass
 
 
 def _listing(name: str, **lists: tuple[str, str, type]) -> type[BaseModel]:

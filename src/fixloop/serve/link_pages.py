@@ -38,8 +38,7 @@ def decide(request: Request, service: Serving, link: Address, given: Form) -> Re
     if answer.word not in found.decisions and "*" not in found.decisions:
         raise Problem("not-allowed", f"this link is not for {answer.word[:40]!r}")
     # Another answer is another request, so that a mistyped date can be corrected.
-    key = f"link/{link}/{answer}"
-    service.decide(caller, found.workflow, found.version, answer, key)
+    service.decide(caller, found.workflow, found.version, answer, f"link/{link}/{answer}")
     return RedirectResponse(request.url.path, 303)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from operator import methodcaller
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
@@ -34,12 +34,8 @@ AGAIN_SECONDS: Final = 60
 LONGEST_TEXT: Final = 500
 _TURN: Final = "calls"
 _EVERYTHING: Final = Caller("fixloop", frozenset({READ}), TERMINAL)
-
-
-class Send(Protocol):
-    """Sends one message to one person; returns whether it was accepted."""
-
-    def __call__(self, contact: Contact, title: str, body: str) -> bool: ...
+Send = Callable[[Contact, str, str], bool]
+"""Sends a title and a body to one person; returns whether it was accepted."""
 
 
 class Notifier:
@@ -83,10 +79,9 @@ class Notifier:
         }
         if not self._turns.take(_TURN, self._owner):
             return TICK_SECONDS
-        stored = self._connection.call(lambda client: client.hgetall(keys.CALLS))
         known = {
             name.decode(): {mark: datetime.fromisoformat(at) for mark, at in json.loads(text).items()}
-            for name, text in stored.items()
+            for name, text in self._connection.call(lambda client: client.hgetall(keys.CALLS)).items()
         }
         for name, item in waiting.items():
             self._ask(name, item, known.get(name, {}))

@@ -14,19 +14,6 @@ from cloudevents.core.v1.event import CloudEvent
 from fixloop.store.records import Entry
 
 PREFIX: Final = "dev.fixloop."
-KINDS: Final = (
-    "workflow.started",
-    "workflow.completed",
-    "workflow.aborted",
-    "specialist.passed",
-    "specialist.failed",
-    "fix.requested",
-    "fix.submitted",
-    "fix.declined",
-    "escalation.opened",
-    "escalation.decided",
-    "integrity.held",
-)
 """A type is `dev.fixloop.KIND.v1`."""
 MOST_NAMED: Final = 50
 """How many failures an event names; it has their total number."""

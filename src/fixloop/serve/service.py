@@ -160,11 +160,10 @@ class Service:
 
     def checks(self, caller: Caller, workflow: str) -> list[dict[str, Any]]:
         """The evidence of each check that ran, in the order of the history."""
-        seen = self.seen(caller, workflow)
         return [
             {"specialist": event["specialist"], "iteration": event["iteration"], "step": event["step"]}
             | {"outcome": event["outcome"], "at": entry.body["at"], **evidence}
-            for entry in self._session.store.history(seen.found.workflow)
+            for entry in self._session.store.history(self.seen(caller, workflow).found.workflow)
             if (event := entry.body.get("event", {})).get("kind") == "run-finished"
             for evidence in event.get("evidence", ())
         ]
@@ -195,8 +194,7 @@ class Service:
     def item(self, caller: Caller, workflow: str, escalation: str) -> Item | None:
         """The open item of an escalation; None if it is no longer open."""
         self.seen(caller, workflow)
-        fields = {"owner": "person"}
-        items = items_of(self._session.store, workflow, fields, self._session.settings.cache_dir)
+        items = items_of(self._session.store, workflow, {"owner": "person"}, self._session.settings.cache_dir)
         return next((each for each in items if each["escalation_id"] == escalation), None)
 
     def decided(self, look: Look, escalation: str) -> dict[str, Any] | None:

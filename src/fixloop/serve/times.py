@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.store.records import Entry
@@ -16,6 +16,7 @@ SECONDS: Final = (1.0, 10.0, 60.0, 300.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 ITERATIONS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 READ_SECONDS: Final = 0.25
 """How long one call reads histories; the next call continues."""
+_BY_AGENTS: Final = ("fix-acknowledged", "fix-completed", "blocker-signalled")
 
 Fields = Mapping[str, str]
 
@@ -106,7 +107,9 @@ class Times:
         at, event = entry.body["at"], entry.body.get("event", {})
         kind, is_pass = event.get("kind"), event.get("outcome") == "passed" and not event.get("findings")
         seen = seen._replace(seq=entry.seq, began=seen.began or at)
-        if agent := _agent_of(event):
+        # Who caused it, without their authentication.
+        by = str(event.get("completion", event).get("by", "")) if kind in _BY_AGENTS else ""
+        if agent := by.partition(" (")[0]:
             last = AgentSeen(agent, at, workflow)
             self.agents[agent] = max(last, self.agents.get(agent, last), key=lambda each: each.at)
         if kind == "run-finished" and is_pass and event.get("step") != "confirm":
@@ -131,13 +134,6 @@ class Times:
 
     def _add(self, name: str, label: str, value: float, bounds: Sequence[float] = SECONDS) -> None:
         self.histograms.setdefault((name, label), Histogram(bounds)).add(value)
-
-
-def _agent_of(event: Mapping[str, Any]) -> str:
-    """The party that caused an event, without its authentication; empty: none."""
-    if event.get("kind") not in ("fix-acknowledged", "fix-completed", "blocker-signalled"):
-        return ""
-    return str(event.get("completion", event).get("by", "")).partition(" (")[0]
 
 
 def _seconds(since: str, until: str) -> float:

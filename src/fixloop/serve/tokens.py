@@ -142,9 +142,8 @@ class Tokens:
 
     def name_contacts(self, roles: Mapping[str, str]) -> None:
         """From now on links are valid only for these people, and only deciders can decide."""
-        told = dict(roles)
         self._connection.together(
-            lambda pipe: (pipe.delete(keys.CONTACTS), pipe.hset(keys.CONTACTS, mapping=told))
+            lambda pipe: (pipe.delete(keys.CONTACTS), pipe.hset(keys.CONTACTS, mapping=dict(roles)))
         )
 
     def linked(self, text: str) -> Link | None:

@@ -174,8 +174,7 @@ def hook(
     if seen.state.profile != "validation":
         raise Problem("refused", f"{seen.state.profile} workflows keep no results of a CI elsewhere")
     service.is_repeated(caller, key, result)
-    facts = result.model_dump(exclude={"workflow_id"})
-    event = ResultNoted(by=caller.signature, sender=USER, **facts)
+    event = ResultNoted(by=caller.signature, sender=USER, **result.model_dump(exclude={"workflow_id"}))
     service.acting(caller, f"hook/{key}").bring(result.workflow_id, event)
     service.follower.refresh(result.workflow_id)
     return {"status": "noted", "workflow_id": result.workflow_id}

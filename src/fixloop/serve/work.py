@@ -73,8 +73,7 @@ class Desk(NamedTuple):
     def failure(self, claim: str, number: str, part: int) -> Answer:
         """One complete failure, in pages of PAGE_CHARACTERS. UsageError: there is no such failure or page."""
         self._require_worker()
-        found = _Claim.parse(claim)
-        seen = self.service.seen(self.caller, found.workflow)
+        seen = self.service.seen(self.caller, _Claim.parse(claim).workflow)
         session = self.service.acting(self.caller, "read")
         text = handlers_of(session, seen.found.workflow).failure(session, seen.found.workflow, number)
         pages = max(1, -(-len(text) // PAGE_CHARACTERS))
@@ -118,8 +117,7 @@ class Desk(NamedTuple):
             raise Problem("not-allowed", f"{self.caller.name} takes no work; a token of role agent does")
 
     def _claimed(self, item: Item) -> Answer | None:
-        seen = self.service.seen(self.caller, item["workflow_id"])
-        state = seen.state
+        state = self.service.seen(self.caller, item["workflow_id"]).state
         # A workflow that names no agent is open to any agent.
         named = getattr(state, "agent", "")
         if not (self.caller.may(SUBMIT) or named in self.caller.agents or (self.caller.agents and not named)):
@@ -186,8 +184,7 @@ class Desk(NamedTuple):
     def _invalid_claim(self, claim: str, fence: int) -> Answer | None:
         """Why a claim is no longer valid; None if it is, and then it is extended by LEASE_SECONDS."""
         found = _Claim.parse(claim)
-        seen = self.service.seen(self.caller, found.workflow)
-        state = seen.state
+        state = self.service.seen(self.caller, found.workflow).state
         active = getattr(state, "active", None)
         asked = f"{active.name}.{active.iteration}.{state.epoch}" if active and not state.ended else ""
         if asked != found.request:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from fixloop.errors import UsageError
 from fixloop.files.folders import usual_cache
@@ -24,10 +24,8 @@ _DAYS_OF: Final = re.compile(r"([0-9a-f]{8})=(\d{1,6}(?:\.\d+)?)")
 _OF_DEFAULTS: Final = ("HOME", "XDG_CACHE_HOME")
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """The settings of a deployment; each field is the variable `FIXLOOP_{FIELD}`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     broker_url: str | None = None
     """RabbitMQ or Redis for Celery's messages; default: `state_url`."""

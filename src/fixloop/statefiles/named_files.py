@@ -91,8 +91,7 @@ class Files(NamedTuple):
     def inside(self) -> Iterator[File]:
         """The files of the swapped directories."""
         for directory, inside in self.swapped.items():
-            for path, content in inside.files.items():
-                yield File.of(f"{directory}/{path}", content)
+            yield from (File.of(f"{directory}/{path}", content) for path, content in inside.files.items())
 
 
 class Edited(NamedTuple):

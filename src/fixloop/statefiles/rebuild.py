@@ -127,8 +127,7 @@ def _agreed(root: Path, record: Record) -> tuple[Record, list[bytes]]:
         content = read(root, path, _swapped())
         if content is None:
             continue
-        ends = [0, *accumulate(kept.sizes)]
-        pieces = [content, *(content[start:end] for start, end in pairwise(ends))]
+        pieces = [content, *(content[start:end] for start, end in pairwise([0, *accumulate(kept.sizes)]))]
         pool |= {sha256(piece).hexdigest(): piece for piece in pieces}
     missing = ""
     for found in known:

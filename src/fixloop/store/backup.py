@@ -186,12 +186,11 @@ def _restore_project(connection: Connection, project: str, record: Record) -> No
 
 
 def _project(connection: Connection, project: str) -> Record:
-    shards = range(keys.SHARDS)
     replies = connection.together(
         lambda pipe: (
             pipe.smembers(keys.number_keys(project)[0]),
             pipe.hgetall(keys.WAIVERS),
-            *(pipe.hgetall(keys.retired_key(shard)) for shard in shards),
+            *(pipe.hgetall(keys.retired_key(shard)) for shard in range(keys.SHARDS)),
         )
     )
     numbers, waivers, *retired = replies

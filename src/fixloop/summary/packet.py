@@ -128,7 +128,6 @@ def choices(item: Mapping[str, Any], agent: str = "") -> tuple[Choice, ...]:
 
 def causes(state: State) -> Sequence[Cause]:
     """Why the current failures persist, and what was tried."""
-    found = diagnosis.persistent_failures(state.active, state.failures)[:MOST_CAUSES]
     return [
         Cause(
             one_line(each.name),
@@ -137,7 +136,7 @@ def causes(state: State) -> Sequence[Cause]:
             one_line(each.why),
             tuple(one_line(fix) for fix in each.fixes[-MOST_TRIED:]),
         )
-        for each in found
+        for each in diagnosis.persistent_failures(state.active, state.failures)[:MOST_CAUSES]
     ]
 
 

@@ -135,11 +135,10 @@ def _rows(
 
 
 def finding_of(ref: FailureRef) -> Finding:
-    where = f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file
     error_type, headline = one_line(ref.error_type, 80), one_line(ref.headline, 160)
     return Finding(
         name=one_line(ref.name, 160),
-        location=one_line(where, 200),
+        location=one_line(f"{ref.file}:{ref.line}" if ref.file and ref.line is not None else ref.file, 200),
         # Most tools begin their message with the type.
         error_type="" if headline.startswith(error_type) else error_type,
         headline=headline,

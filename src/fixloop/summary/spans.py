@@ -62,8 +62,7 @@ def spans_of(
         whole["fixloop.tree"] = tree
     if tip := next((str(entry.event["tip"]) for entry in entries if entry.event.get("tip")), ""):
         whole["vcs.ref.head.revision"] = tip
-    is_failed = outcome in ("aborted", "cancelled")
-    found = [Span(root, 0, f"validate #{issue}", began, ended, whole, is_failed)]
+    found = [Span(root, 0, f"validate #{issue}", began, ended, whole, outcome in ("aborted", "cancelled"))]
     if entries[0].kind != "workflow-started":
         # The steps of other profiles are concurrent runs of agents.
         return found

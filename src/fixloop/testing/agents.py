@@ -160,9 +160,8 @@ class Site:
 
     def _git(self, *words: str, at: Path | None = None) -> str:
         person = ["-c", "user.name=A Person", "-c", "user.email=person@example.org"]
-        place = at or self.project
         return subprocess.run(
-            ["git", *person, *words], cwd=place, check=True, capture_output=True, text=True
+            ["git", *person, *words], cwd=at or self.project, check=True, capture_output=True, text=True
         ).stdout
 
     def _environment(self) -> dict[str, str]:
@@ -270,10 +269,8 @@ def uses_another_fence(site: Site, door: Door, issue: int) -> None:
 
 def declines(site: Site, door: Door, issue: int) -> None:
     """The agent declines: a person is asked, with the reason, and no run is counted."""
-    answer = door.decline(_wait_for_work(door, issue), "blocked", "there is no database here")
-    _assert_accepted(answer)
-    state = site.wait(issue, _waits_for_person)
-    assert state["iteration"] == 1
+    _assert_accepted(door.decline(_wait_for_work(door, issue), "blocked", "there is no database here"))
+    assert site.wait(issue, _waits_for_person)["iteration"] == 1
     assert "there is no database here" in site.fixloop("inbox").stdout
 
 
@@ -306,8 +303,7 @@ def touches_the_check(site: Site, door: Door, issue: int) -> None:
 
 def hands_in_garbage(site: Site, door: Door, issue: int) -> None:
     """Anything but a fix is refused with the reason, and a later fix is still accepted."""
-    work = _wait_for_work(door, issue)
-    answer = door.hand_in(work, GARBAGE)
+    answer = door.hand_in(_wait_for_work(door, issue), GARBAGE)
     assert answer.status == "refused", answer
     assert answer.text
     _assert_accepted(door.hand_in(_wait_for_work(door, issue), GOOD))

@@ -180,9 +180,8 @@ def _verdict(store: Store, results: str, calm: Play[Path], begun: Play[Path]) ->
 
 
 def _state(snapshot: bytes) -> str:
-    fields = json.loads(snapshot)
     # The path of its files differs.
-    return plain(json.dumps({key: value for key, value in fields.items() if key != "snapshot"}))
+    return plain(json.dumps({key: value for key, value in json.loads(snapshot).items() if key != "snapshot"}))
 
 
 def _events(store: Store, workflow: str) -> list[str]:

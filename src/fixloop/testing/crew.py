@@ -45,8 +45,7 @@ class ScriptedCrew:
     def check(self, work: Any) -> ev.RunFinished | None:
         """Fail or pass as scripted; None if it was cancelled."""
         state, ticket = work.holding.state, work.holding.ticket
-        number = ticket.iteration + (ticket.step == "confirm")
-        word = script_of(state.name).run(ticket.specialist, number)
+        word = script_of(state.name).run(ticket.specialist, ticket.iteration + (ticket.step == "confirm"))
         kept = self._begin(work, word)
         if kept is None:
             return None

@@ -25,8 +25,7 @@ class Execution(NamedTuple):
 def record_execution(path: str, ticket: str, fence: int, step: str, tree: str) -> None:
     line = f"{ticket} {fence} {step} {tree} {os.getpid()} {time.monotonic():.6f} {skew_seconds():.1f}\n"
     # One write to an appending descriptor: lines of many processes do not mix.
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with open(descriptor, "ab", buffering=0) as file:
+    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab", buffering=0) as file:
         file.write(line.encode())
 
 

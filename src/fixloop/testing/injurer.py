@@ -184,8 +184,7 @@ class Injurer:
             return b""
         (request,) = requests
         if request.kind == "artifact" and link.host in self.actions.full:
-            last = next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM)
-            last.took_effect = True
+            next(one for one in reversed(self.injuries) if one.injury is Injury.NO_ROOM).took_effect = True
             return wire.NO_ROOM
         if request.kind == "hint" and self._lose(request.ticket, Injury.LOSE_SENT):
             return wire.PUSHED

@@ -152,8 +152,7 @@ class Schedule:
         if self._hurt[ticket] >= MOST_FOR_A_TICKET:
             return None
         for injury in self._put_off:
-            places = self._places.get(injury, ())
-            if any((step, boundary) in places for step in steps) and may(injury):
+            if any((step, boundary) in self._places.get(injury, ()) for step in steps) and may(injury):
                 self._put_off.remove(injury)
                 self._hurt[ticket] += 1
                 return injury
@@ -201,8 +200,7 @@ def _worker_places(
         Injury.LOSE_CLAIM_REPLY: _at(every, _B.AFTER_CLAIM),
         Injury.LOSE_COMMIT_REPLY: _at(every, _B.AFTER_COMMIT),
     }
-    anywhere = dict.fromkeys(_ANYWHERE, (*worked, *controlled))
-    return anywhere | particular
+    return dict.fromkeys(_ANYWHERE, (*worked, *controlled)) | particular
 
 
 def _at(steps: tuple[str, ...], *boundaries: Boundary) -> tuple[Place, ...]:

@@ -216,8 +216,7 @@ def compared(workflow: str, entries: Sequence[Entry], differing: Sequence[str], 
 
 def tickets_of(entries: Iterable[Entry]) -> list[str]:
     """The committed tickets, one for each commit."""
-    found = (entry.body.get("by", {}).get("ticket", "") for entry in entries)
-    return list(filter(None, found))
+    return list(filter(None, (entry.body.get("by", {}).get("ticket", "") for entry in entries)))
 
 
 def resumptions(executions: Iterable[Execution], injuries: Iterable[AppliedInjury]) -> list[float]:

@@ -88,8 +88,7 @@ def _grown(store: Store, state: Cycle, key: str, name: str, content: bytes) -> l
     grown = content[len(before) :] if intact else content
     if not grown and intact:
         return []
-    first = before.count(b"\n") + 1
-    for number, line in enumerate(grown.splitlines() if intact else (), first):
+    for number, line in enumerate(grown.splitlines() if intact else (), before.count(b"\n") + 1):
         if line.strip() and not _has_time(line):
             told = f"line {number} of {name} has no time; write one into each line"
             raise InvalidResult(f"{told}, as 2026-01-22T10:30:00+08:00")

@@ -109,8 +109,7 @@ def blocked(draft: Draft, key: str, result: PhaseResult) -> None:
         if resolver is None:
             escalate(draft, "blocker", f"{key}: {issue}", (key,), blockers=(blocker.id,))
             continue
-        waits = (*draft.state.agent(key).waits_for, resolver)
-        draft.agent(key, waits_for=tuple(dict.fromkeys(waits)))
+        draft.agent(key, waits_for=tuple(dict.fromkeys((*draft.state.agent(key).waits_for, resolver))))
         _clarify(draft, resolver, blocker, draft.state.primary(resolver), f"Resolve {blocker.id}: {issue}")
         conflicts.add_steps(draft, blocker.id, "sent", resolver=resolver)
         if not draft.state.agent(resolver).asked:
@@ -124,8 +123,7 @@ def _resolver(state: Cycle, key: str, issue: str) -> str | None:
     resolver = RESOLVERS.get(kind_of(issue))
     earlier = [old for old in state.blockers if old.reported_by == key and old.blocked]
     again = any(old.description == issue for old in earlier)
-    taking = [agent.key for agent in state.agents]
-    if resolver not in taking or again or len(earlier) >= state.max_iterations:
+    if resolver not in [agent.key for agent in state.agents] or again or len(earlier) >= state.max_iterations:
         return None
     awaited, left = set[str](), [resolver]
     while left:

@@ -45,8 +45,7 @@ def resumed(draft: Draft, key: str) -> None:
 def fixed(draft: Draft, key: str) -> None:
     """An agent that had to fix failed tests has reported (C53)."""
     for conflict in _open_failures(draft.state):
-        sent = _STEPS[conflict.kind]["sent"].format(resolver=key)
-        if sent in conflict.steps:
+        if _STEPS[conflict.kind]["sent"].format(resolver=key) in conflict.steps:
             add_steps(draft, conflict.id, "fixed", resolver=key)
 
 

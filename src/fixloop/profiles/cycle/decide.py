@@ -47,14 +47,13 @@ def _start(event: ev.CycleStarted, now: Moment) -> Draft:
         for key, needed in graph.items()
     )
     taken = event.model_dump(exclude={"kind", "sender", "graph", "commands", "limits"})
-    opened = rec.IterationRecord(number=1, version="1.0.0", started_at=now.at)
     state = Cycle(
         profile="cycle",
         schema_version=SCHEMA_VERSION,
         **taken,
         limits=event.limits,
         agents=agents,
-        iterations=(opened,),
+        iterations=(rec.IterationRecord(number=1, version="1.0.0", started_at=now.at),),
         started_at=now.at,
         last_at=now.at,
     )

@@ -119,19 +119,17 @@ def state_document(state: Cycle) -> dict[str, Any]:
         "current_phase": "complete" if state.ended else next(left, "aggregation"),
         "completed_phases": [agent.key for agent in state.agents if state.completed(agent.key)],
         "agents": {
-            agent.key: (
-                {
-                    "status": agent.status.value,
-                    "started_at": agent.started_at,
-                    "completed_at": agent.completed_at,
-                    "output_files": list(agent.output_files),
-                    "iterations_completed": len(agent.completed_in),
-                    "depends_on": list(agent.depends_on),
-                    "ready": state.ready(agent.key),
-                    "can_start": state.can_start(agent.key),
-                    "message": agent.message,
-                }
-            )
+            agent.key: {
+                "status": agent.status.value,
+                "started_at": agent.started_at,
+                "completed_at": agent.completed_at,
+                "output_files": list(agent.output_files),
+                "iterations_completed": len(agent.completed_in),
+                "depends_on": list(agent.depends_on),
+                "ready": state.ready(agent.key),
+                "can_start": state.can_start(agent.key),
+                "message": agent.message,
+            }
             for agent in state.agents
         },
         **{name: state.value(name) for name in dict.fromkeys((*owned, *extra))},

@@ -47,31 +47,28 @@ def _owner(state: Cycle) -> str:
 
 def _document(found: Snapshot, state: Cycle) -> dict[str, Any]:
     held = {"since": iso_stamp(state.paused_at)} if state.paused_at is not None else None
-    asks = bool(state.escalations)
-    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
+    return work.shared(found, state, asks=bool(state.escalations), held=held, owner=_owner(state)) | {
         "cycle_id": state.cycle_id,
         "version": state.version,
         "state_file": state_path(state.cycle_id),
         "agents": [
-            (
-                {
-                    "name": agent.key,
-                    "role": worker(agent.key).role,
-                    "status": agent.status.value,
-                    "command": agent.command or None,
-                    "asked": agent.asked,
-                    "depends_on": list(agent.depends_on),
-                    "ready": state.ready(agent.key),
-                    "can_start": state.can_start(agent.key),
-                    "run": agent.runs,
-                    "attempt": agent.attempt,
-                    "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
-                    "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
-                    "output_files": list(agent.output_files),
-                    "iterations_completed": len(agent.completed_in),
-                    "message": agent.message or None,
-                }
-            )
+            {
+                "name": agent.key,
+                "role": worker(agent.key).role,
+                "status": agent.status.value,
+                "command": agent.command or None,
+                "asked": agent.asked,
+                "depends_on": list(agent.depends_on),
+                "ready": state.ready(agent.key),
+                "can_start": state.can_start(agent.key),
+                "run": agent.runs,
+                "attempt": agent.attempt,
+                "started_at": iso_stamp(agent.started_at) if agent.started_at is not None else None,
+                "completed_at": iso_stamp(agent.completed_at) if agent.completed_at is not None else None,
+                "output_files": list(agent.output_files),
+                "iterations_completed": len(agent.completed_in),
+                "message": agent.message or None,
+            }
             for agent in state.agents
         ],
         "tasks": [task.model_dump(mode="json") for task in state.plan],
@@ -113,8 +110,7 @@ def _details(found: Snapshot, state: Cycle, away: bool) -> Iterator[tuple[str, s
     if state.plan:
         done = sum(task.status is TaskStatus.COMPLETED for task in state.plan)
         yield "tasks", f"{done} of {len(state.plan)} completed"
-    for issue in state.remaining_issues:
-        yield "note", f"known issue: {short(issue)}"
+    yield from (("note", f"known issue: {short(issue)}") for issue in state.remaining_issues)
     yield "files", state_path(state.cycle_id)
     yield "updated", f"{stamp(state.last_at)} UTC"
     decide = next(_decision_commands(state)) if state.escalations else ""

@@ -79,8 +79,7 @@ def _sources(state: Cycle, key: str) -> Iterator[str]:
 
 
 def _targets(state: Cycle, own: Worker) -> Iterator[str]:
-    for name in own.documents:
-        yield f"`{progress_path(state.cycle_id, own.key, name)}`, as a whole"
+    yield from (f"`{progress_path(state.cycle_id, own.key, name)}`, as a whole" for name in own.documents)
     for name in own.logs:
         yield (
             f"`{progress_path(state.cycle_id, own.key, name)}`: add lines at its end, each with its time "

@@ -38,10 +38,9 @@ def _writings(store: Any, ticket: Ticket, run: int) -> Writings:
 
 def _phase_result(what: str, agent: str) -> str:
     status = {"ok": "success", "no": "failed"}.get(what, "partial")
-    issues = json.dumps([_ISSUES[what]] if what in _ISSUES else [])
     return (
         f"Working.\nPHASE_RESULT:\n- phase: {agent}\n- status: {status}\n- files_written: []\n"
-        f"- summary: scripted to {what}\n- issues: {issues}\n"
+        f"- summary: scripted to {what}\n- issues: {json.dumps([_ISSUES[what]] if what in _ISSUES else [])}\n"
     )
 
 

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Final, Literal
 
 from fixloop.errors import UsageError
-from fixloop.profiles.agents_state import AgentsState
 from fixloop.profiles.cycle import records as rec
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.records import AgentStatus, BlockerStatus, CycleStatus
 from fixloop.profiles.cycle.workers import worker
 from fixloop.protocol.event import Value
+from fixloop.protocol.ticket import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
@@ -90,11 +90,25 @@ class Agent(Value):
         return self.runs
 
 
-class Cycle(AgentsState):
+class Cycle(Value):
     profile: Literal["cycle"]
+    """Always in a snapshot, because it identifies the profile."""
+    schema_version: int
+    """Always in a snapshot, to show whether a newer fixloop wrote it."""
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
     cycle_id: str
     description: str = ""
     status: CycleStatus = CycleStatus.RUNNING
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    """`success`, `skipped`, `aborted` or `cancelled` after its end."""
+    max_iterations: int = 5
+    iteration: int = 1
     base: str = "1.0.0"
     """The version at which this iteration's documents were issued (K11)."""
     agents: tuple[Agent, ...]
@@ -112,8 +126,35 @@ class Cycle(AgentsState):
     inputs: tuple[rec.SentInput, ...] = ()
     escalations: tuple[rec.OpenEscalation, ...] = ()
     """The first waits for a person; the others follow it (K8)."""
+    remaining_issues: tuple[str, ...] = ()
+    """Issues that were known and not fixed at its end or escalation (G11)."""
+    letters: tuple[Letter, ...] = ()
+    """Letters to outside agents that no mailbox has taken yet."""
+    posted: int = 0
+    """The number of letters so far."""
     paused_at: datetime | None = None
+    paused_clock: float | None = None
     limits: Limits = Limits()
+    queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, used by the workers."""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    push: bool = False
+    """Push its branch before a successful end."""
+    notify: bool = False
+    """A command notifies a person of open questions."""
+    closing: str = ""
+    """The outcome of its end, once its branch is pushed or refused."""
+    pushed: str = ""
+    """The name of the pushed branch; empty: none."""
+    push_error: str = ""
+    lines: int = 0
+    sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions start again."""
 
     @property
     def urgency(self) -> int:

@@ -27,11 +27,10 @@ def _started(event: ev.HandoffsStarted, now: Moment) -> Draft:
     if event.max_iterations < 1:
         raise UsageError(f"max_iterations is {event.max_iterations}; a workflow needs at least 1")
     agents = tuple(Agent(name=name, command=event.commands.get(name, "")) for name in AGENTS)
-    taken = event.model_dump(exclude={"kind", "type", "sender", "commands", "limits"})
     state = Handoffs(
         profile="handoff",
         schema_version=SCHEMA_VERSION,
-        **taken,
+        **event.model_dump(exclude={"kind", "type", "sender", "commands", "limits"}),
         kind=event.type,
         limits=event.limits,
         agents=agents,

@@ -162,8 +162,7 @@ def extended(session: Session, workflow: str, resource: str, agent: str) -> "Loc
     """Extend a lock; None if it was lost and has to be taken again (G18)."""
     from fixloop.profiles.handoff.events import LockExtended
 
-    event = LockExtended(sender=agent.lower(), resource=resource)
-    if _answer(session, workflow, event) == "lost":
+    if _answer(session, workflow, LockExtended(sender=agent.lower(), resource=resource)) == "lost":
         return None
     held = _state(session, workflow).locks.get(resource)
     if held is not None:

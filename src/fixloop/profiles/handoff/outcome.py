@@ -57,7 +57,6 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
         """Say a message; a handoff is stored as pending (D4, G20). Raises ForbiddenRoute (D12)."""
         checked = check_route(kind, sender, recipient)
         sequence, state = self.state.sequence + 1, self.state
-        context = rec.Context(workflow=state.kind, spec=state.spec, iteration=state.iteration)
         message = rec.Message(
             message_id=message_uid(self.state.workflow, sequence),
             timestamp=self.at,
@@ -66,7 +65,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             type=checked,
             priority=self.state.priority,
             payload=dict(payload or {}),
-            context=context,
+            context=rec.Context(workflow=state.kind, spec=state.spec, iteration=state.iteration),
         )
         self.update(sequence=sequence, lines=self.state.lines + 1)
         self._made.messages += (Said(number=self.state.lines, message=message),)

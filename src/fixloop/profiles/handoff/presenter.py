@@ -35,9 +35,8 @@ def options_of(question: Question) -> tuple[str, ...]:
 
 def _standing(state: Handoffs) -> Standing:
     asked = {agent.name: agent.command for agent in state.agents if agent.asked}
-    held = "a person" if state.paused_clock is not None else ""
     asks = state.blocking() is not None or (bool(state.questions) and "" not in asked.values())
-    return work.standing(state, asked, asks=asks, held=held)
+    return work.standing(state, asked, asks=asks, held="a person" if state.paused_clock is not None else "")
 
 
 def _owner(state: Handoffs) -> str:
@@ -46,8 +45,7 @@ def _owner(state: Handoffs) -> str:
 
 def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
     held = {"since": None} if state.paused_clock is not None else None
-    asks = bool(state.questions)
-    return work.shared(found, state, asks=asks, held=held, owner=_owner(state)) | {
+    return work.shared(found, state, asks=bool(state.questions), held=held, owner=_owner(state)) | {
         "type": state.kind.value,
         "priority": state.priority.value,
         "spec": state.spec or None,
@@ -102,7 +100,10 @@ def _document(found: Snapshot, state: Handoffs) -> dict[str, Any]:
 def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str, str]]:
     project = state.project or state.workflow[:8]
     yield "workflow", f"{state.workflow} ({state.kind} by handoffs, project {project})"
-    yield "status", _status(state)
+    where = f"review {state.iteration} of {state.max_iterations}"
+    active = next((f", {agent.name} is active" for agent in state.agents if agent.status == "active"), "")
+    stands = f"{state.outcome}, {where}" if state.outcome else f"{where}{active}, {_owner(state)}'s turn"
+    yield "status", f"{state.status}, {stands}"
     if state.spec:
         yield "spec", state.spec
     for question in state.questions:
@@ -121,22 +122,12 @@ def _details(found: Snapshot, state: Handoffs, away: bool) -> Iterator[tuple[str
         yield "handoff", f"{last.type} {ends}, {last.status} ({last.message_id})"
     yield "metrics", metrics_line(state)
     yield from ((f"{made.agent} made", made.line) for made in state.made)
-    for issue in state.remaining_issues:
-        yield "note", f"known issue: {short(issue)}"
+    yield from (("note", f"known issue: {short(issue)}") for issue in state.remaining_issues)
     yield "files", ".claude/state.json"
     yield "updated", f"{stamp(state.last_at)} UTC"
     first = state.blocking() or next(iter(state.questions), None)
     decide = next(_commands(state, first)) if first else ""
     yield "next", work.next_command(state, _at_work(state), decide)
-
-
-def _status(state: Handoffs) -> str:
-    where = f"review {state.iteration} of {state.max_iterations}"
-    if state.outcome:
-        return f"{state.status}, {state.outcome}, {where}"
-    active = [agent.name for agent in state.agents if agent.status == "active"]
-    now = f", {active[0]} is active" if active else ""
-    return f"{state.status}, {where}{now}, {_owner(state)}'s turn"
 
 
 def _asks(question: Question) -> str:
@@ -203,8 +194,7 @@ def _commands(state: Handoffs, question: Question) -> Iterator[str]:
         option if option.replace("-", "").isalnum() else json.dumps(option, ensure_ascii=False)
         for option in options_of(question)
     ]
-    for answer in answers or ['"ANSWER"']:
-        yield f"fixloop decide {called(state)} {answer}{which}"
+    yield from (f"fixloop decide {called(state)} {answer}{which}" for answer in answers or ['"ANSWER"'])
 
 
 def _items(found: Snapshot, state: Handoffs, cache: Path) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, Kind, Priority
 from fixloop.protocol.durations import iso_stamp
@@ -35,10 +35,8 @@ class Context(Value):
     iteration: Annotated[int, Field(ge=1)]
 
 
-class Message(Value):
+class Message(Value, populate_by_name=True):
     """A message in the seed's envelope: a handoff, or a message to the orchestrator (D1)."""
-
-    model_config = ConfigDict(populate_by_name=True)
 
     schema_version: Literal["1.0.0"] = "1.0.0"
     message_id: str

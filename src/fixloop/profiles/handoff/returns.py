@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from fixloop.protocol.refusals import Unexpected
 
@@ -27,9 +27,7 @@ class InvalidReturn(Unexpected):
     """An agent's result violates its contract."""
 
 
-class Returned(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
-
+class Returned(BaseModel, frozen=True, extra="allow"):
     status: str
     spec: str = ""
     commit: str = ""

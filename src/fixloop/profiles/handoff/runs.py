@@ -172,8 +172,7 @@ def failed(draft: Draft, event: ev.AgentFailed) -> None:
     draft.clear_deadlines(f"run/{agent.name}")
     if event.fatal or agent.attempt >= limits.attempts:
         draft.agent(agent.name, asked=False, last_active=draft.at)
-        reason = "fatal_error" if event.fatal else "retries_exhausted"
-        ask_person(draft, agent.name, reason, event.reason)
+        ask_person(draft, agent.name, "fatal_error" if event.fatal else "retries_exhausted", event.reason)
         return
     draft.agent(agent.name, attempt=agent.attempt + 1, last_active=draft.at)
     draft.ask(agent.name, delay_seconds=limits.backoff_seconds(agent.attempt))

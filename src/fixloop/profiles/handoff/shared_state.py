@@ -57,8 +57,7 @@ def acquire(draft: Draft, event: ev.LockAcquired) -> None:
 
 def release(draft: Draft, event: ev.LockReleased) -> None:
     """Answers `released`, or `lost` with no effect: it was taken over (D27). Unexpected: it is not this agent's."""
-    lock = _owned(draft, event.sender, event.resource, event.token)
-    if lock is None:
+    if _owned(draft, event.sender, event.resource, event.token) is None:
         draft.answer = "lost"
         return
     draft.update(locks={name: kept for name, kept in draft.state.locks.items() if name != event.resource})

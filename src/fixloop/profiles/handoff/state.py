@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from fixloop.errors import RefusedError
-from fixloop.profiles.agents_state import AgentsState
 from fixloop.profiles.handoff import records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, Kind, Priority, check_agent
 from fixloop.protocol.event import Value
+from fixloop.protocol.ticket import Letter
 
 SCHEMA_VERSION: Final = 1
 """Of snapshots; raised when an older fixloop could not read a newer one."""
@@ -61,13 +61,26 @@ class Agent(Value):
         return self.activations
 
 
-class Handoffs(AgentsState):
+class Handoffs(Value):
     profile: Literal["handoff"]
+    """Always in a snapshot, because it identifies the profile."""
+    schema_version: int
+    """Always in a snapshot, to show whether a newer fixloop wrote it."""
+    workflow: str
+    project: str = ""
+    issue: int
+    name: str
     kind: Kind = Kind.FEATURE
     spec: str = ""
     priority: Priority = Priority.HIGH
     status: str = "running"
     """`running`, `paused`, `completed`, `failed`."""
+    started_at: datetime
+    last_at: datetime
+    ended_at: datetime | None = None
+    outcome: str = ""
+    iteration: int = 1
+    max_iterations: int = 5
     current_agent: str = ""
     agents: tuple[Agent, ...]
     messages: tuple[rec.Message, ...] = ()
@@ -82,14 +95,40 @@ class Handoffs(AgentsState):
     """Fields that agents wrote in addition to those of the protocol (D45)."""
     written: dict[str, int] = {}
     """How often each of these was written, to detect a writer that has not seen the last value."""
+    letters: tuple[Letter, ...] = ()
+    """Letters to outside agents that no mailbox has taken yet."""
+    posted: int = 0
+    """The number of letters so far."""
     commit: str = ""
     made: tuple[rec.Made, ...] = ()
     """The changes of each run, in order; a run without changes has none (D34)."""
+    remaining_issues: tuple[str, ...] = ()
+    paused_clock: float | None = None
     limits: Limits = Limits()
+    queue: str = ""
+    configuration: str = ""
+    """Digest of the frozen configuration, an artifact."""
+    snapshot: str = ""
+    """The snapshot's description as JSON: opaque here, used by the workers."""
+    tip: str = ""
+    """The commit that holds the work so far."""
+    push: bool = False
+    """Push its branch before a successful end."""
+    notify: bool = False
+    """A command notifies a person of open questions."""
+    closing: str = ""
+    """The outcome of its end, once its branch is pushed or refused."""
+    pushed: str = ""
+    """The name of the pushed branch; empty: none."""
+    push_error: str = ""
     request: str = ""
     """The task, if the name does not describe it fully."""
     parent: str = ""
     """The ticket of the parent workflow (bridging)."""
+    lines: int = 0
+    sequence: int = 0
+    rebuilt: int = 0
+    """How often it was rebuilt from its named files (K23); each time its versions start again."""
 
     @property
     def urgency(self) -> int:

@@ -73,8 +73,7 @@ def _fixed(session: Session, workflow: str, work: Work) -> None:
     else:
         from fixloop.commands.answer_file import read_given
 
-        raw = read_given(work.file) if work.file is not None else None
-        change = _hand_in(session, workflow, raw, work)
+        change = _hand_in(session, workflow, read_given(work.file) if work.file is not None else None, work)
     state = session.engine.state(workflow)
     if state.held is not None:
         note(f"it is kept; `fixloop continue {called(state)}` resumes it")
@@ -249,9 +248,8 @@ def _reread(session: Session, state: State, commit: str) -> dict[str, Any]:
     loaded = loaded.model_copy(
         update={"fixer": frozen.fixer, "agent": frozen.agent, "gates_all": frozen.gates_all}
     )
-    digest = session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True)
     return {
-        "configuration": digest,
+        "configuration": session.store.put_artifact(state.workflow, loaded.to_json().encode(), shared=True),
         "specialists": tuple(entry.name for entry in loaded.specialists),
         "unverified": unverified_in(loaded),
         "limits": limits_of(loaded),

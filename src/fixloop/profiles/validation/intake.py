@@ -34,10 +34,9 @@ def validation_started(configuration: Configuration, /, **facts: Any) -> Workflo
 
 def unverified_in(configuration: Configuration) -> tuple[Unverified, ...]:
     """Tools that do not run, shortened for the state, which is kept in memory; blocking ones come first."""
-    found = sorted(configuration.unverified, key=lambda each: not each.blocks)[:MOST_UNVERIFIED]
     return tuple(
         each.model_copy(update={"reason": each.reason[:LONGEST_TEXT], "remedy": each.remedy[:LONGEST_TEXT]})
-        for each in found
+        for each in sorted(configuration.unverified, key=lambda each: not each.blocks)[:MOST_UNVERIFIED]
     )
 
 

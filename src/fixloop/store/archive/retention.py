@@ -59,8 +59,7 @@ def archive_ended(
                 continue
             stored, found = store.stored(workflow), store.read(workflow)
             if stored is not None and found is not None and found.tickets:
-                step = found.tickets[0].ticket.step
-                yield Moved(workflow, at, "kept", f"step {step} is still to be done")
+                yield Moved(workflow, at, "kept", f"step {found.tickets[0].ticket.step} is still to be done")
             elif stored is not None and found is not None:
                 _verify(store, stored, "is not archived")
                 path = archive.append(stored, at)

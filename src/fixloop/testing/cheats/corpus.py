@@ -97,8 +97,7 @@ class Trial(NamedTuple):
     @property
     def missing(self) -> str:
         """A requirement that is missing here; empty if the case can be played."""
-        absent = (need for need in self.base.needs if which(need) is None and find_spec(need) is None)
-        return next(absent, "")
+        return next((need for need in self.base.needs if which(need) is None and find_spec(need) is None), "")
 
     def configuration(self, off: tuple[str, ...] = ()) -> str:
         """Its fixloop.toml, with the rules in `off` turned off."""

@@ -123,10 +123,9 @@ def _variables(folder: Path) -> dict[str, str]:
     """The environment of a user of this installation without settings; creates the folders."""
     (folder / "home").mkdir(parents=True)
     (folder / "project").mkdir()
-    kept = {name: os.environ[name] for name in ("TMPDIR", "GOROOT", "FIXLOOP_SANDBOX") if name in os.environ}
     active = {"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}
     return {
-        **kept,
+        **{name: os.environ[name] for name in ("TMPDIR", "GOROOT", "FIXLOOP_SANDBOX") if name in os.environ},
         **active,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": str(folder / "home"),
