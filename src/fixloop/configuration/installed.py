@@ -5,7 +5,6 @@ Starts the interpreter once for all modules that presets ask for, and pytest onl
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +13,14 @@ from typing import Final
 from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
+from fixloop.errors import FixloopError
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
 
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
 """The modules that presets ask for, all answered by one start of the interpreter."""
 COLLECT_SECONDS: Final = 20.0
+_COLLECT_WITH: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
 _NOTHING_COLLECTED: Final = 5
 
 
@@ -86,12 +87,19 @@ class Installed:
         """Whether pytest finds a test here; None if pytest is missing or gives no answer in time."""
         if not self.has_module("pytest"):
             return None
+        # pytest runs code of the project, so in a sandbox, without secrets. Imported late: it is seldom needed.
+        from fixloop.machine.guard import run_guarded
+        from fixloop.machine.sandbox import Confinement, confined
+
         command = [self.interpreter.path, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-        env = {**self.variables, "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {name: self.variables[name] for name in _COLLECT_WITH if name in self.variables}
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
-            done = subprocess.run(
-                command, cwd=self.directory, env=env, capture_output=True, timeout=COLLECT_SECONDS
+            what = Confinement((), hidden=(self.home / ".fixloop",))
+            how = confined(what, env, cwd=self.directory)
+            done = run_guarded(
+                command, cwd=self.directory, env=env, timeout_seconds=COLLECT_SECONDS, confined=how
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except FixloopError:
             return None
-        return done.returncode != _NOTHING_COLLECTED
+        return None if done.timed_out or done.not_found else done.exit_code != _NOTHING_COLLECTED
