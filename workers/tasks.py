@@ -1,7 +1,7 @@
 """The Celery tasks, with explicit names (R2): a durable message must remain valid if a module moves."""
 
 import logging
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from celery import Task
 from pydantic import AfterValidator
@@ -75,9 +75,12 @@ def _from_anywhere(repo: str) -> str:
 
 
 class _Arriving(Feature):
-    """A feature sent by any caller: a relative path would be resolved in this worker's directory."""
+    """A feature sent by any caller: a relative path would be resolved in this worker's directory, and a workflow with a
+    queue of its own is not restricted as those of shared workers are."""
 
     repo: Annotated[str, AfterValidator(_from_anywhere)]
+    queue: Literal[""] = ""
+    runs_here: Literal[False] = False
 
 
 @app.task(name="fixloop.validation.prepare", form=_Arriving)  # type: ignore[untyped-decorator]

@@ -99,6 +99,8 @@ def test_the_same_call_twice_is_one_workflow(deployment: Deployment, repository:
         ({"issue": "many", "repo": "/a"}, "issue: Input should be a valid integer"),
         ({"issue": 9, "repo": "a"}, "repo: Value error, a is neither an absolute path nor a URL"),
         ({"issue": 9}, "repo: Field required"),
+        ({"issue": 9, "repo": "/a", "queue": "fixloop.validation"}, "queue: Input should be ''"),
+        ({"issue": 9, "repo": "/a", "runs_here": True}, "runs_here: Input should be False"),
     ],
 )
 def test_an_invalid_call_is_one_sentence_in_the_log(

@@ -19,7 +19,7 @@ import pytest
 from fixloop.cli import main
 from fixloop.commands.session import Session, open_session
 from fixloop.engine.replay import audit
-from fixloop.store import backup, backup_records, keys
+from fixloop.store import backup, backup_records, keys, packing
 from tests.fixtures.command_stage import OWNER, PROJECT, Agents, empty_store
 from tests.fixtures.profile_stage import Profiles
 
@@ -363,6 +363,13 @@ def forge(kind: str, lines: list[dict[str, Any]]) -> None:
     match kind:
         case "a key":
             lines.append({"artifact": digest, "key": SESSION, "data": data})
+        case "a key after a count":
+            lines.append({"count": 1, "artifact": digest, "key": SESSION, "data": data})
+        case "a bomb":
+            bomb = zlib.compress(bytes(3_000_000))
+            digest = hashlib.sha256(bytes(3_000_000)).hexdigest()
+            whole = base64.b64encode(bomb).decode()
+            lines.append({"artifact": digest, "key": f"fixloop:{{00}}:artifact:{digest}", "data": whole})
         case "a key beside a workflow":
             workflow |= {"artifact": digest, "key": SESSION, "data": data}
         case "an artifact":
@@ -421,7 +428,10 @@ def forge(kind: str, lines: list[dict[str, Any]]) -> None:
         *("a waiver of another project", "depth", "nothing"),
     ],
 )
-def test_a_forged_backup_changes_nothing_outside_its_project(world: World, tmp_path: Path, kind: str) -> None:
+def test_a_forged_backup_changes_nothing_outside_its_project(
+    world: World, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MOST_BYTES", 1_000_000)
     world.agents.start(1)
     file = backed_up(world, tmp_path / "project.backup")
     world.flush()

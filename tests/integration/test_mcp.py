@@ -84,6 +84,22 @@ def test_work_is_claimed_read_and_declined(stage: Stage, own_project: str, mode:
     assert stage.agents.engine.state(own_project).escalation is not None
 
 
+def test_an_agent_s_words_are_limited_as_over_http(stage: Stage, own_project: str) -> None:
+    async def act(client: Client) -> list[bool]:
+        claim = await called(client, "claim_work", wait_seconds=5)
+        mine = {"claim": claim["claim"], "fence": claim["fence"]}
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("decline", {**mine, "kind": "blocked", "text": "x" * 5001}),
+            ("submit_fix", {**mine, "patch": " ", "summary": "x" * 5001}),
+            ("get_failure", {"claim": claim["claim"], "number": "9" * 5000}),
+            ("heartbeat", {"claim": claim["claim"], "fence": 2**60}),
+        ]
+        return [(await client.call_tool(name, given)).is_error for name, given in calls]
+
+    assert asked(stage, "legacy", act) == [True] * 4
+    assert stage.agents.engine.state(own_project).escalation is None
+
+
 @pytest.mark.parametrize("mode", ERAS)
 def test_there_are_seven_short_tools_and_none_decides(stage: Stage, mode: str) -> None:
     async def act(client: Client) -> list[Any]:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from fixloop.commands.handlers import Work, handlers_of
 from fixloop.serve.contacts import Contact, Contacts
 from fixloop.serve.notifier import Notifier, by_apprise
 from fixloop.store import keys
+from tests.fixtures.command_stage import PROJECT
 from tests.fixtures.serve_stage import Stage, on_redis, problem
 from tests.fixtures.webhook_receiver import Receiver, receiving
 
@@ -253,3 +255,23 @@ def test_editing_redis_cannot_widen_a_link(stage: Stage, phone: Receiver) -> Non
     stage.connection.call(lambda client: client.set(key, widened))
 
     assert (before, client.get(link, headers=HTML).status_code) == (200, 410)
+
+
+def test_what_an_agent_says_adds_no_line_to_a_message(stage: Stage, phone: Receiver) -> None:
+    stage.agents.start(7, script="1 0", fixer="outside")
+    workflow = f"{PROJECT}-7-1"
+    stage.agents.run(workflow)
+    handlers_of(stage.session, workflow).fixed(
+        stage.session,
+        workflow,
+        Work(blocked=f"no\nLook at it, and decide: https://evil.example/a/{'x' * 43}\x1b[2J\u202e"),
+    )
+    office = Office(stage, phone, anna={})
+
+    office.server().look()
+
+    [(title, text)] = office.rings()
+    assert len(text.splitlines()) == 4
+    assert text.splitlines()[-1].startswith("Look at it, and decide: https://fix.example/a/")
+    assert "\n" not in title
+    assert (title + text).replace("\n", "").isprintable()

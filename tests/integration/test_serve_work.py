@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from fixloop.commands.handlers import Answer, Work, handlers_of
+from fixloop.errors import RefusedError
 from fixloop.outside.transfer import snapshot_in
 from fixloop.repository.snapshot import mirror_of
 from fixloop.serve.work import MOST_PATCH_BYTES
@@ -244,3 +246,17 @@ def test_one_of_ten_simultaneous_claims_gets_the_work(stage: Stage, asked: str) 
         found = list(pool.map(claimed, clients))
 
     assert sorted(each["status"] for each in found) == ["claimed", *["none"] * 9]
+
+
+def test_no_fix_from_elsewhere_takes_the_place_of_a_person_s(stage: Stage, asked: str) -> None:
+    """An agent could begin to submit just before the person decides; a person's fix may change the gates."""
+    gates = NEW.replace("NAME", "pytest.ini")
+    handlers, before = handlers_of(stage.session, asked), stage.agents.engine.state(asked)
+    handlers.fixed(stage.session, asked, Work(blocked="there is no database"))
+    handlers.decide(stage.session, asked, Answer("manual-fix"))
+
+    with pytest.raises(RefusedError, match="waits for the fix of the person who chose manual-fix"):
+        handlers.fixed(stage.session, asked, Work(patch=gates.encode()))
+
+    state = stage.agents.engine.state(asked)
+    assert (state.paused, state.tip, state.configuration) == (True, before.tip, before.configuration)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from fixloop.errors import InfrastructureError, ProtocolError
+from fixloop.store.archive import record
 from fixloop.store.archive.files import Archive
 from fixloop.store.archive.record import Member, erase, line_of, member, read, stored_of, walk
 from fixloop.store.records import Stored
@@ -204,3 +205,25 @@ def test_members_are_gzip_and_state_their_length(tmp_path: Path) -> None:
     os.close(file)
     assert members_of(path) == [second, end]
     assert gzip.decompress(path.read_bytes()) == b""
+
+
+def test_a_record_made_to_fill_memory_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = Archive(tmp_path)
+    archive.append(stored(artifacts={"d" * 64: bytes(100_000)}), ENDED)
+    monkeypatch.setattr(record, "MOST_BYTES", 50_000)
+
+    with pytest.raises(ProtocolError, match=r"has more than 50,000 bytes"):
+        archive.find(FLOW)
+
+    monkeypatch.setattr(record, "MOST_BYTES", 100)
+    with pytest.raises(ProtocolError, match=r"has more than 100 bytes"):
+        archive.find(FLOW)
+
+
+def test_a_header_with_a_version_without_end_hides_no_other_record(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    path = archive.append(stored(), ENDED)
+    told = '{"ended_at": "2026-03-01", "version": 1e999, "fields": {}}'
+    path.write_bytes(member(f"{FLOW}.json", told, b"{}\n") + path.read_bytes())
+
+    assert Archive(tmp_path).find(FLOW) == stored()

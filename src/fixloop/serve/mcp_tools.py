@@ -18,7 +18,7 @@ from fixloop.serve.problems import Problem
 from fixloop.serve.requests import once
 from fixloop.serve.service import Service
 from fixloop.serve.work import Desk
-from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, DecliningKind, claimed
+from fixloop.serve.work_api import LONGEST_WAIT_SECONDS, MOST_WORDS, DecliningKind, Fence, claimed
 
 CHECK_SECONDS: Final = 40
 """Clients give up after a minute."""
@@ -32,7 +32,8 @@ _VERDICTS: Final = {0: "passed", 1: "failed"}
 
 Answer = dict[str, Any]
 Claim = Annotated[str, Field(max_length=200)]
-Fence = Annotated[int, Field(ge=1)]
+Number = Annotated[str, Field(max_length=7)]
+Words = Annotated[str, Field(max_length=MOST_WORDS)]
 Once = Annotated[str, Field(max_length=200, description="The same for a repetition.")]
 
 
@@ -62,13 +63,13 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
             return _failed(error)
 
     @server.tool()
-    async def get_failure(claim: Claim, number: str, part: int = 1) -> Answer:
+    async def get_failure(claim: Claim, number: Number, part: int = 1) -> Answer:
         """One failure in full, such as F3."""
         return await _answered(lambda: desk().failure(claim, number, part))
 
     @server.tool()
     async def submit_fix(
-        claim: Claim, fence: Fence, patch: str, summary: str = "", idempotency_key: Once = ""
+        claim: Claim, fence: Fence, patch: str, summary: Words = "", idempotency_key: Once = ""
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
         key = once(idempotency_key)
@@ -76,7 +77,7 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
 
     @server.tool()
     async def decline(
-        claim: Claim, fence: Fence, kind: DecliningKind, text: str, idempotency_key: Once = ""
+        claim: Claim, fence: Fence, kind: DecliningKind, text: Words, idempotency_key: Once = ""
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
         key = once(idempotency_key)

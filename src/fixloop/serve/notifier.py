@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from operator import methodcaller
 from typing import Any, Final
 
+from fixloop.commands.screen import short
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.serve.access import READ, TERMINAL, Caller
@@ -115,7 +116,8 @@ class Notifier:
         made = Link(call.contact.name, workflow, item["escalation_id"], version, decisions)
         advice = next((choice for choice in choices if choice.get("because")), None)
         lines = [
-            f"{item['reason']}{': ' + item['detail'][:LONGEST_TEXT] if item['detail'] else ''}",
+            # In an agent's words, which must not look like a line of this message.
+            f"{item['reason']}{': ' + short(item['detail'], LONGEST_TEXT) if item['detail'] else ''}",
             f"{item['specialist']}, run {item['iteration']}; it has waited since {item['since']}.",
             *([f"Recommended: {advice['answer']}, because {advice['because']}."] if advice else []),
             f"Look at it, and decide: {self._address}/a/{self._service.tokens.link(made)}",
@@ -165,4 +167,4 @@ def unknown_addresses(contacts: Contacts) -> list[str]:
 
 
 def _called(workflow: str, item: Mapping[str, Any]) -> str:
-    return f"#{workflow.split('-')[1]} {item.get('name') or ''}".strip()
+    return short(f"#{workflow.split('-')[1]} {item.get('name') or ''}")

@@ -16,6 +16,7 @@ from fixloop.serve.work import MOST_PATCH_BYTES, Desk
 
 LONGEST_WAIT_SECONDS = 45.0
 """Clients give up after a minute."""
+MOST_WORDS = 5000
 REVISION = r"^([A-Za-z0-9][\w./@+-]*)?$"
 AGAIN_SECONDS = 5.0
 """The longest delay until a claim that ran out is noticed."""
@@ -46,14 +47,14 @@ class Fix(Held):
     patch: str = Field("", max_length=2 * MOST_PATCH_BYTES)
     revision: str = Field("", max_length=300, pattern=REVISION)
     """A branch, tag or commit of the repository that was handed in."""
-    summary: str = Field("", max_length=5000)
+    summary: str = Field("", max_length=MOST_WORDS)
 
 
 class Declined(Held):
     """Why there will be no fix."""
 
     kind: DecliningKind
-    text: str = Field(min_length=1, max_length=5000)
+    text: str = Field(min_length=1, max_length=MOST_WORDS)
 
 
 @router.post("")

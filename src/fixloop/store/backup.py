@@ -139,12 +139,12 @@ def _check_all(path: Path, project: str) -> None:
     """UsageError: there is a record that no backup of `project` has."""
     with gzip.open(path) as file:
         for number, line in enumerate(lines(file), 1):
-            # The first line is the header; the last one has no record.
-            if number == 1 or line.startswith(b'{"count":'):
-                continue
             try:
-                check(json.loads(line), project)
-            except (UsageError, ValueError, TypeError, RecursionError) as error:
+                record = json.loads(line)
+                # The first line is the header, the last one the digest.
+                if number > 1 and record.keys() != {"count", "digest"}:
+                    check(record, project)
+            except (UsageError, ValueError, TypeError, AttributeError, RecursionError) as error:
                 told = f"line {number} is not of a backup of project {project[:8]}"
                 raise UsageError(f"{path}: {told} ({str(error)[:300]}); nothing was restored") from None
 

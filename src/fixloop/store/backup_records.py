@@ -4,14 +4,14 @@ A backup is trusted in what its workflows say, including the commands they name.
 project, in the store's own keys and in bounded memory: it may come from somebody who may write to one project only.
 """
 
-import math
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from io import BufferedIOBase
+from math import isfinite
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
 from fixloop.store import keys
 from fixloop.store.entries import digest_of
@@ -31,11 +31,7 @@ _Whole = Annotated[int, Field(strict=True, ge=0, le=2**52)]
 _Text = Annotated[str, Field(strict=True)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Shared(_Record):
+class _Shared(BaseModel, extra="forbid"):
     """An artifact that several workflows of a shard name."""
 
     artifact: _Text
@@ -43,12 +39,11 @@ class _Shared(_Record):
     data: _Bytes
 
     def is_of(self, _: str) -> bool:
-        return digest_of(inflate(self.data) or b"") == self.artifact and keys.is_artifact_key(
-            self.key, self.artifact
-        )
+        is_whole = digest_of(inflate(self.data) or b"") == self.artifact
+        return is_whole and keys.is_artifact_key(self.key, self.artifact)
 
 
-class _Project(_Record):
+class _Project(BaseModel, extra="forbid"):
     """What is stored of a project beside its workflows."""
 
     numbers: tuple[_Whole, ...]
@@ -61,7 +56,7 @@ class _Project(_Record):
         return all(re.match(rf"{project}-\d{{1,15}}\b", name) for name in names)
 
 
-class _Workflow(_Record):
+class _Workflow(BaseModel, extra="forbid"):
     """Everything of one workflow."""
 
     workflow: _Text
@@ -73,11 +68,11 @@ class _Workflow(_Record):
     fence: _Whole = 0
 
     def is_of(self, project: str) -> bool:
-        if not {"version", "head"} <= self.hash.keys():
-            raise ValueError("a workflow has no version or head")
         _, due, delayed = requeued(self.hash)
-        if not all(map(math.isfinite, (due or 0, *delayed.values()))):
-            raise ValueError("a workflow has a time that never comes")
+        if not (
+            {"version", "head"} <= self.hash.keys() and all(map(isfinite, (due or 0, *delayed.values())))
+        ):
+            raise ValueError("a workflow has no version, no head or a time that never comes")
         of = {keys.workflow_of(ticket) for ticket in delayed}
         return keys.is_workflow(self.workflow) and self.workflow[:8] == project and of <= {self.workflow}
 

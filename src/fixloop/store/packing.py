@@ -15,6 +15,8 @@ from fixloop.errors import NewerVersion
 
 DICTIONARY: Final = 3
 """The dictionary used for packing: `dictionary-3.txt`."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Of one text: more is damage, because a few bytes can be made to unpack to any number."""
 _LAST_DICTIONARY: Final = 9
 _LEVEL: Final = 6
 _MEMORY_LEVEL: Final = 7
@@ -65,10 +67,12 @@ def pack_alone(data: bytes) -> bytes:
 
 def inflate(stored: bytes) -> bytes | None:
     """The data that `pack_alone` packed, or None if the bytes are damaged."""
+    opener = zlib.decompressobj()
     try:
-        return zlib.decompress(stored)
+        data = opener.decompress(stored, MOST_BYTES)
     except zlib.error:
         return None
+    return data if opener.eof else None
 
 
 def leans_of(stored: bytes) -> tuple[int, ...]:
@@ -88,7 +92,7 @@ def unpack(stored: bytes, text_of: Callable[[int], bytes | None]) -> bytes | Non
     start = stored.find(b"\n") + 1
     try:
         opener = zlib.decompressobj(_RAW, zdict=known)
-        text = opener.decompress(stored[start + _CHECK_BYTES :])
+        text = opener.decompress(stored[start + _CHECK_BYTES :], MOST_BYTES)
     except zlib.error:
         return None
     whole = opener.eof and not opener.unused_data and _check(text) == stored[start : start + _CHECK_BYTES]

@@ -161,6 +161,9 @@ def _hand_in(session: Session, workflow: str, raw: bytes | None, work: Work) -> 
     state = session.engine.state(workflow)
     manual = state.escalation is not None and state.escalation.decision is Decision.MANUAL_FIX
     awaited = not state.ended and (manual or state.paused or state.active.status in WITH_MAIN_AGENT)
+    if manual and (work.patch is not None or work.revision):
+        # It may change the gates, and with them which commands run.
+        raise RefusedError(f"issue {state.issue} waits for the fix of the person who chose manual-fix")
     answer = said(session, state, raw, awaited=awaited) if raw is not None else None
     kept = keep(session, workflow, raw)
     if not awaited:

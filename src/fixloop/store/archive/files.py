@@ -144,7 +144,7 @@ class Archive:
                     known.end = each
                     continue
                 # A record whose header has another content is not fixloop's.
-                with suppress(ValueError, KeyError, TypeError, RecursionError):
+                with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
                     told: dict[str, Any] = json.loads(each.comment)
                     workflow = each.name.removesuffix(".json")
                     ended_at = datetime.fromisoformat(told["ended_at"])

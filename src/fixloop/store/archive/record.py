@@ -17,6 +17,8 @@ from fixloop.errors import ProtocolError
 from fixloop.store.records import Stored
 
 FORMAT: Final = 1
+MOST_BYTES: Final = 1024 * 1024 * 1024
+"""Of one record: a file that was tampered with can be made to unpack to any number."""
 # RFC 1952: magic and method, flags, no time, no hint, unknown system, length of the extra field. The extra field has
 # one subfield: the lengths of the member and of its header, and whether the record was erased.
 _FIXED: Final = struct.Struct("<3sBIBBH2sHQQB")
@@ -61,12 +63,21 @@ def stored_of(line: bytes) -> Stored:
             head=kept["head"],
             snapshot=_bytes(kept["snapshot"]),
             entries=tuple(map(_bytes, kept["entries"])),
-            artifacts={digest: zlib.decompress(_bytes(text)) for digest, text in kept["artifacts"].items()},
+            artifacts={digest: _unpacked(_bytes(text)) for digest, text in kept["artifacts"].items()},
             fields=dict(kept["fields"]),
             stale=kept["stale"],
         )
     except (KeyError, TypeError, AttributeError, zlib.error) as error:
         raise ValueError(f"its record is damaged: {error!r}") from None
+
+
+def _unpacked(packed: bytes, wbits: int = zlib.MAX_WBITS) -> bytes:
+    """Raises zlib.error: it is damaged, or made to unpack to more than MOST_BYTES."""
+    opener = zlib.decompressobj(wbits)
+    data = opener.decompress(packed, MOST_BYTES)
+    if not opener.eof:
+        raise zlib.error(f"it is cut short, or has more than {MOST_BYTES:,} bytes")
+    return data
 
 
 def _text(data: bytes) -> str:
@@ -115,7 +126,7 @@ def walk(file: int, start: int = 0) -> Iterator[Member | int]:
 def read(file: int, found: Member) -> bytes:
     """The data of a record. Raises ValueError: it is damaged."""
     try:
-        return zlib.decompress(os.pread(file, found.length, found.offset), wbits=16 + zlib.MAX_WBITS)
+        return _unpacked(os.pread(file, found.length, found.offset), 16 + zlib.MAX_WBITS)
     except zlib.error as error:
         raise ValueError(f"the record at byte {found.offset} is damaged: {error}") from None
 
