@@ -11,11 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Check
-from fixloop.machine.interpreters import Interpreter
-from fixloop.machine.sandbox import means_in_use
 from tests.fixtures.configuration_project import written
 
 pytestmark = pytest.mark.slow
@@ -178,28 +175,3 @@ def test_coverage_is_measured_in_every_layout(tmp_path: Path, name: str) -> None
     coverage = json.loads(runs["test-runner", "pytest"].reports["coverage"].read_text())
     assert name in coverage["files"]
     assert not any(file.startswith("tests") for file in coverage["files"])
-
-
-def test_pytest_is_asked_for_tests_in_a_sandbox_and_without_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE", raising=False)
-    if means_in_use().name == "none":
-        pytest.skip("this machine has no sandbox")
-    project, outside = tmp_path / "project", Path.home() / f".fixloop-{os.getpid()}"
-    makes = "import os\nif '{0}' in os.environ:\n    def test_a(): pass\n"
-    project.mkdir()
-    (project / "conftest.py").write_text(
-        f"import contextlib\nwith contextlib.suppress(OSError):\n    open({str(outside)!r}, 'w')\n"
-    )
-
-    found = []
-    for name in ("SECRET_TOKEN", "PATH"):
-        (project / "test_some.py").write_text(makes.format(name))
-        variables = os.environ | {"SECRET_TOKEN": "s3cret"}
-        found.append(
-            Installed(Interpreter(sys.executable, "", "PATH"), project, project, variables).collects()
-        )
-
-    assert found == [False, True]
-    assert not outside.exists()
