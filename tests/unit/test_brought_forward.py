@@ -269,6 +269,19 @@ def test_a_javascript_test_may_become_a_table() -> None:
     assert found(inside.format(4), "a.test.js::all") != {}
 
 
+def test_a_go_test_that_became_a_table_is_recognised_by_its_subtests() -> None:
+    old, new = (
+        "func TestAdds(t *testing.T) {\n}\n",
+        "func TestAdds(t *testing.T) {\n\tt.Run(c.name, run)\n}\n",
+    )
+
+    def found(now: str) -> dict[str, str]:
+        return brought_forward(["m/calc.TestAdds"], [now], {"a_test.go": old}, {"a_test.go": new})
+
+    assert found("m/calc.TestAdds/one") == {"m/calc.TestAdds": "m/calc.TestAdds/one"}
+    assert found("m/calc.TestAddsMore/one") == {}
+
+
 def test_changing_names_match_if_as_many_pass_in_a_file_no_fix_touched() -> None:
     before, after = ["t.py::test_a[0x1]", "t.py::test_a[0x2]"], ["t.py::test_a[0x3]", "t.py::test_a[0x4]"]
 
