@@ -1,5 +1,7 @@
 """A test that was renamed, moved or parametrized is recognised by what it does; one that asserts less is not."""
 
+import time
+
 import pytest
 
 from fixloop.integrity.cases import brought_forward, is_seen
@@ -267,6 +269,17 @@ def test_a_javascript_test_may_become_a_table() -> None:
     assert found(TABLE.format(4).replace("assert.equal", "return; assert.equal"), first, second) == {}
     assert found(TABLE.format(4).replace("assert.equal", "assert.ok"), first, second) == {}
     assert found(inside.format(4), "a.test.js::all") != {}
+
+
+@pytest.mark.parametrize("text", ["for (const a of b", "for (const [a] of [", "for (const a of [1]) {"])
+def test_loops_that_never_end_are_read_in_seconds(text: str) -> None:
+    began = time.process_time()
+
+    assert (
+        brought_forward(["a.test.js::a"], ["a.test.js::b"], {"a.test.js": PLAIN}, {"a.test.js": text * 9999})
+        == {}
+    )
+    assert time.process_time() - began < 30
 
 
 def test_a_go_test_that_became_a_table_is_recognised_by_its_subtests() -> None:

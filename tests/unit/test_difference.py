@@ -320,6 +320,10 @@ SPECIAL_CASES = {
     ),
 }
 SPECIAL_CASES_IN_BRACES = {
+    (
+        "js",
+        "const f = n => n === 1_729 ? true : g(n)",
+    ): f"const f = n => n === {'1_' * 9999}1 ? true : '0x__'",
     ("js", "const f = n => n === 0x6c1 ? true : g(n)"): "const f = n => n === 0x6c2 ? true : g(n)",
     (
         "js",

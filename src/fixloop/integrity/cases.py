@@ -7,7 +7,7 @@ If that cannot be determined, the test stays missing.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from fixloop.integrity.python_tests import PythonTests, Row
@@ -28,6 +28,7 @@ _LOOP: Final = re.compile(
 )
 _MOST_COMPARED: Final = 1_000_000
 _MOST_TOKENS: Final = 10_000
+_MOST_LOOPS: Final = 100
 _Bodies = Mapping[str, list[tuple[str, tuple[str, ...]]]]
 """For languages with braces: files and body tokens, by test name."""
 READ: Final = frozenset({"py", *_STARTS})
@@ -99,8 +100,9 @@ def _python(
         # First the same name, then the same name in another file, then a test that does the same.
         near = [base, *by_similarity[base.rpartition("::")[2]], *by_similarity[wanted[0].does]]
         far = candidates if len(sought) * len(candidates) <= _MOST_COMPARED else {}
+        parts = [part for row in wanted for part in row.parts()]
         for candidate in (each for each in (*near, *far) if each in candidates):
-            if now := _new_name(wanted, candidate, candidates[candidate], bracket + suffix, passed):
+            if now := _new_name(parts, candidate, candidates[candidate], bracket + suffix, passed):
                 found[name] = now
                 break
     return found
@@ -108,14 +110,13 @@ def _python(
 
 def _new_name(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
     """The passed name of a case of this function that does all that is wanted; empty if there is none."""
-    parts = [part for row in wanted for part in row.parts()]
-    if not all(any(part.is_held_by(each) for each in rows) for part in parts):
+    if not all(any(part.is_held_by(each) for each in rows) for part in wanted):
         return ""
     if len(rows) == 1 and not rows[0].suffix:
         # Unreadable parameters must be the same.
         now = base if wanted[0].suffix else base + end
         return now if now in passed else ""
-    held = [each for each in rows if any(part.is_held_by(each) for part in parts)]
+    held = [each for each in rows if any(part.is_held_by(each) for part in wanted)]
     names = [f"{base}[{each.suffix}]" for each in held]
     if all(name in passed for name in names):
         return names[0]
@@ -153,7 +154,7 @@ def _checks(bodies: Iterable[tuple[str, ...]]) -> frozenset[str]:
 def _unrolled(text: str) -> str:
     """JavaScript with the rounds of each loop over a table that is written out."""
     done, at = "", 0
-    for loop in _LOOP.finditer(text):
+    for loop in islice(_LOOP.finditer(text), _MOST_LOOPS):
         table = re.search(rf"\b{loop['table']}\s*=\s*(?=\[)", text) if loop["table"] != "[" else None
         entries, _ = _parts(text, table.end() if table else loop.start("table"))
         body = re.compile(r"\s*(?=\{)").match(text, _parts(text, loop.end())[1])
@@ -164,21 +165,19 @@ def _unrolled(text: str) -> str:
         for entry in entries:
             values = _parts(entry, 0)[0] if loop["names"][0] == "[" else [entry]
             bound = dict(zip(re.findall(r"\w+", loop["names"]), values, strict=False))
-            done += _TOKEN.sub(partial(_bound, bound), text[body.end() + 1 : end - 1])
+            for token in _TOKEN.finditer(text[body.end() + 1 : end - 1]):
+                now = bound.get(token[0], token[0])
+                for name, value in bound.items() if now.startswith("`") else ():
+                    now = now.replace(f"${{{name}}}", value.strip("'\"`"))
+                done += now
         at = end
     return done + text[at:]
-
-
-def _bound(bound: Mapping[str, str], token: re.Match[str]) -> str:
-    if not token[0].startswith("`"):
-        return bound.get(token[0], token[0])
-    return re.sub(r"\$\{(\w+)\}", lambda name: bound.get(name[1], name[0]).strip("'\"`"), token[0])
 
 
 def _parts(text: str, start: int) -> tuple[list[str], int]:
     """What commas separate in the brackets that open at `start`, and where these end."""
     parts, depth = [""], 0
-    for token in _TOKEN.finditer(text, start):
+    for token in islice(_TOKEN.finditer(text, start), _MOST_TOKENS):
         depth += (token[0] in "({[") - (token[0] in ")}]")
         if depth <= 0:
             return [part.strip() for part in parts if part.strip()], token.end()

@@ -55,7 +55,7 @@ class Row(NamedTuple):
         checks = [bool(_CHECK.match(each)) for each in self.does]
         return tuple(
             Row(self.suffix, tuple(each for at, each in enumerate(self.does) if at == kept or not checks[at]))
-            for kept in (at for at, is_check in enumerate(checks) if is_check)
+            for kept in (at for at, is_check in enumerate(checks) if is_check and sum(checks) <= _MOST_ROWS)
         ) or (self,)
 
 

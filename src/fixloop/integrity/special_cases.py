@@ -23,7 +23,9 @@ _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
-_WRITTEN_NUMBER: Final = re.compile(r"0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[1-9]\d*(?:_\d+)+")
+_WRITTEN_NUMBER: Final = re.compile(
+    r"0[xX][\da-fA-F]{1,40}|0[oO][0-7]{1,40}|0[bB][01]{1,40}|[1-9]\d{0,40}(?:_\d{1,20}){1,20}"
+)
 
 _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
 _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
@@ -92,28 +94,22 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
-    for text, line in _texts(new):
-        for hidden in known.intersection(_readings(text)) - {_bare(text)}:
+    texts = [(text, getattr(node, "lineno", 1)) for node in new.nodes for text in strings_of(node)]
+    texts += [(token.text, token.line) for token in new.code_tokens if token.kind == "string"]
+    for text, line in texts:
+        # A short word may be another word when it is read backwards.
+        readings = {text[::-1]} if len(text) > 2 * _SHORTEST and any(map(str.isalpha, text)) else set()
+        for read, digits in (
+            (base64.urlsafe_b64decode, text + "=" * (-len(text) % 4)),
+            (bytes.fromhex, text),
+        ):
+            with suppress(ValueError):
+                readings.add(read(digits).decode())
+        for hidden in known.intersection(map(_bare, readings)) - {_bare(text)}:
             told = f"`{text[:80]}` is another way to write `{hidden}`, a literal of the tests"
             yield new.sign(RULE, text, line, told)
     for found, line in new.shapes(re.compile(*shipped()["digest"])):
         yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
-
-
-def _texts(source: Source) -> Iterator[tuple[str, int]]:
-    yield from ((text, getattr(node, "lineno", 1)) for node in source.nodes for text in strings_of(node))
-    yield from ((token.text, token.line) for token in source.code_tokens if token.kind == "string")
-
-
-def _readings(text: str) -> Iterator[str]:
-    """What a text says as base64, as hexadecimal digits, and backwards."""
-    with suppress(ValueError):
-        yield _bare(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
-    with suppress(ValueError):
-        yield _bare(bytes.fromhex(text).decode())
-    # A shorter word may be another word when it is read backwards.
-    if len(text) > 2 * _SHORTEST and any(map(str.isalpha, text)):
-        yield _bare(text[::-1])
 
 
 def _cases(source: Source) -> Iterator[Case]:
