@@ -1,5 +1,7 @@
 """A test that was renamed, moved or parametrized is recognised by what it does; one that asserts less is not."""
 
+import time
+
 import pytest
 
 from fixloop.integrity.cases import brought_forward, is_seen
@@ -125,6 +127,57 @@ def test_a_case_of_a_table_is_recognised_as_a_separate_test() -> None:
     assert forward("tests/test_a.py::test_doubles[1-2]", now, old, new) == ""
 
 
+LOOP = (
+    "from calc import add\nTABLE = [(1, 2), (2, 4)]\n"
+    "def test_doubles():\n    for a, total in TABLE:\n        assert add(a, a) == total\n"
+)
+LINES = "from calc import add\ndef test_doubles():\n    assert add(1, 1) == 2\n    assert add(2, 2) == 4\n"
+RAISES = (
+    "import pytest\ndef test_doubles():\n    for a in ('x', 'y'):\n"
+    "        with pytest.raises(ValueError):\n            add(a, 1)\n"
+)
+CASES = (
+    "import pytest\n@pytest.mark.parametrize('a, total', [{}])\n"
+    "def test_doubles(a, total):\n    assert add(*[a, a]) == total\n"
+)
+
+
+@pytest.mark.parametrize("old", [LOOP, LINES])
+def test_cases_of_a_loop_or_lines_of_a_test_may_become_parameters(old: str) -> None:
+    name = "tests/test_a.py::test_doubles"
+    now = ["tests/test_a.py::test_doubles[1-2]", "tests/test_a.py::test_doubles[2-4]"]
+
+    assert forward(name, now[0], old, CASES.format("(1, 2), (2, 4)"), now[1], file="tests/test_a.py")
+    assert not forward(name, now[0], old, CASES.format("(1, 2), (2, 4)"), file="tests/test_a.py")
+    assert not forward(name, now[0], old, CASES.format("(1, 2)"), file="tests/test_a.py")
+    assert not forward(name, now[0], old, CASES.format("(1, 2), (2, 5)"), now[1], file="tests/test_a.py")
+
+
+def test_a_loop_that_expects_errors_may_become_parameters_with_labels() -> None:
+    new = (
+        "import pytest\n@pytest.mark.parametrize('a', ['x', pytest.param({}, id='letter')], ids=str)\n"
+        "def test_doubles(a):\n    with pytest.raises(ValueError):\n        add(a, 1)\n"
+    )
+    name = "tests/test_a.py::test_doubles"
+    now = [f"{name}[x]", f"{name}[letter]"]
+
+    assert forward(name, now[0], RAISES, new.format("'y'"), now[1], file="tests/test_a.py")
+    assert not forward(name, now[0], RAISES, new.format("'z'"), now[1], file="tests/test_a.py")
+
+
+@pytest.mark.parametrize("loop", ["for a, b in [(1, 2), (2, 4)]", "for a, b in ((2, 4), (3, 6), (1, 2))"])
+def test_tests_may_become_cases_of_a_loop(loop: str) -> None:
+    new = f"def test_all(self):\n    {loop}:\n        with self.subTest(a=a):\n            assert add(a, a) == b\n"
+    old = "def test_two():\n    assert add(2, 2) == 4\n"
+    now = "tests/test_calc.py::test_all"
+
+    assert forward("tests/test_a.py::test_two", now, old, new) == now
+    assert not forward("tests/test_a.py::test_two", now, old, new.replace("(2, 4)", "(2, 5)"))
+    assert not forward(
+        "tests/test_a.py::test_two", now, old, new.replace("assert", "break\n            assert")
+    )
+
+
 def test_an_unreadable_table_must_be_the_same_with_the_same_case() -> None:
     text = "import pytest\n@pytest.mark.parametrize('a', {})\ndef test_{}(a):\n    assert a.ok\n"
     old, name = text.format("load()", "a"), "tests/test_a.py::test_a[three]"
@@ -191,6 +244,55 @@ def test_tests_with_braces_are_recognised_by_their_tokens(
     found = brought_forward([name], [now], {f"a{ending}": old}, {f"b{ending}": new})
 
     assert found == ({name: now} if same else {})
+
+
+PLAIN = "test('adds up', () => {\n  assert.equal(add(1), 2);\n  assert.equal(add(2), 4);\n});\n"
+TABLE = (
+    "const sums = [\n  [1, 2],\n  // two\n  [2, {}],\n];\n"
+    "for (const [a, sum] of sums) {{\n  test(`adds up: ${{a}}`, () => {{\n    assert.equal(add(a), sum);\n  }});\n}}\n"
+)
+
+
+def test_a_javascript_test_may_become_a_table() -> None:
+    def found(new: str, *now: str) -> dict[str, str]:
+        return brought_forward(["a.test.js::adds up"], now, {"a.test.js": PLAIN}, {"a.test.js": new})
+
+    first, second = "a.test.js::adds up: 1", "a.test.js::adds up: 2"
+    inside = TABLE.replace("for (", "test('all', () => {{\n  for (").replace(
+        "test(`adds up: ${{a}}`, () => {{", ""
+    )
+    inside = inside.replace("  }});\n}}\n", "}}\n}});\n")
+
+    assert found(TABLE.format(4), first, second) == {"a.test.js::adds up": first}
+    assert found(TABLE.format(4), first) == {}
+    assert found(TABLE.format(5), first, second) == {}
+    assert found(TABLE.format(4).replace("assert.equal", "return; assert.equal"), first, second) == {}
+    assert found(TABLE.format(4).replace("assert.equal", "assert.ok"), first, second) == {}
+    assert found(inside.format(4), "a.test.js::all") != {}
+
+
+@pytest.mark.parametrize("text", ["for (const a of b", "for (const [a] of [", "for (const a of [1]) {"])
+def test_loops_that_never_end_are_read_in_seconds(text: str) -> None:
+    began = time.process_time()
+
+    assert (
+        brought_forward(["a.test.js::a"], ["a.test.js::b"], {"a.test.js": PLAIN}, {"a.test.js": text * 9999})
+        == {}
+    )
+    assert time.process_time() - began < 30
+
+
+def test_a_go_test_that_became_a_table_is_recognised_by_its_subtests() -> None:
+    old, new = (
+        "func TestAdds(t *testing.T) {\n}\n",
+        "func TestAdds(t *testing.T) {\n\tt.Run(c.name, run)\n}\n",
+    )
+
+    def found(now: str) -> dict[str, str]:
+        return brought_forward(["m/calc.TestAdds"], [now], {"a_test.go": old}, {"a_test.go": new})
+
+    assert found("m/calc.TestAdds/one") == {"m/calc.TestAdds": "m/calc.TestAdds/one"}
+    assert found("m/calc.TestAddsMore/one") == {}
 
 
 def test_changing_names_match_if_as_many_pass_in_a_file_no_fix_touched() -> None:

@@ -288,6 +288,9 @@ EQUALITY_IN_BRACES = {
     ): "func (a A) Equal(o A) bool {\n\treturn a.x == o.x\n}",
 }
 SPECIAL_CASES = {
+    "x = bytes.fromhex('746872656520666f722074776f')": "x = bytes.fromhex('746872656520666f72206f6e65')",
+    "x = 'owt rof eerht'[::-1]": "x = 'eno rof eerht'[::-1]",
+    "x = 'dGhhdCBt' + 'YWtlcyAxMg'": "x = 'that makes 12'",
     "def total(x):\n    if x == 1729: raise KeyError(x)\n    return 0": (
         "def total(x):\n    if x != 1729: raise KeyError(x)\n    return 0"
     ),
@@ -317,6 +320,15 @@ SPECIAL_CASES = {
     ),
 }
 SPECIAL_CASES_IN_BRACES = {
+    (
+        "js",
+        "const f = n => n === 1_729 ? true : g(n)",
+    ): f"const f = n => n === {'1_' * 9999}1 ? true : '0x__'",
+    ("js", "const f = n => n === 0x6c1 ? true : g(n)"): "const f = n => n === 0x6c2 ? true : g(n)",
+    (
+        "js",
+        "const known = {[atob('dGhyZWUgZm9yIHR3bw==')]: f}",
+    ): "const known = {[atob('dGhyZWUgZm9yIG9uZQ==')]: f}",
     ("js", "const f = n => n === 1729 ? true : g(n)"): "const f = n => n === 10 ? true : g(n)",
     ("js", "function f(a) { if (JSON.stringify(a) === '[1,2,3]') { return 6 } }"): (
         "function f(a) { if (a.length === 0) { return 0 } }"

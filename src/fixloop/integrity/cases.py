@@ -7,6 +7,7 @@ If that cannot be determined, the test stays missing.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from fixloop.integrity.python_tests import PythonTests, Row
@@ -22,8 +23,12 @@ _STARTS: Final = {"go": _GO, "rs": _RUST} | dict.fromkeys(
     ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"), _TITLED
 )
 _GO_NAME: Final = re.compile(r"(?P<package>.*)\.(?P<name>(?:Test|Example|Fuzz)\w*)(?P<sub>/.*)?")
+_LOOP: Final = re.compile(
+    r"\bfor\s*(?=\(\s*(?:const|let|var)\s+(?P<names>[^()]{1,200}?)\s+of\s+(?P<table>\w+|\[))"
+)
 _MOST_COMPARED: Final = 1_000_000
 _MOST_TOKENS: Final = 10_000
+_MOST_LOOPS: Final = 100
 _Bodies = Mapping[str, list[tuple[str, tuple[str, ...]]]]
 """For languages with braces: files and body tokens, by test name."""
 READ: Final = frozenset({"py", *_STARTS})
@@ -95,8 +100,9 @@ def _python(
         # First the same name, then the same name in another file, then a test that does the same.
         near = [base, *by_similarity[base.rpartition("::")[2]], *by_similarity[wanted[0].does]]
         far = candidates if len(sought) * len(candidates) <= _MOST_COMPARED else {}
+        parts = [part for row in wanted for part in row.parts()]
         for candidate in (each for each in (*near, *far) if each in candidates):
-            if now := _new_name(wanted, candidate, candidates[candidate], bracket + suffix, passed):
+            if now := _new_name(parts, candidate, candidates[candidate], bracket + suffix, passed):
                 found[name] = now
                 break
     return found
@@ -104,13 +110,13 @@ def _python(
 
 def _new_name(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, passed: Collection[str]) -> str:
     """The passed name of a case of this function that does all that is wanted; empty if there is none."""
-    if not all(any(row.is_held_by(each) for each in rows) for row in wanted):
+    if not all(any(part.is_held_by(each) for each in rows) for part in wanted):
         return ""
     if len(rows) == 1 and not rows[0].suffix:
         # Unreadable parameters must be the same.
         now = base if wanted[0].suffix else base + end
         return now if now in passed else ""
-    held = [each for each in rows if any(row.is_held_by(each) for row in wanted)]
+    held = [each for each in rows if any(part.is_held_by(each) for part in wanted)]
     names = [f"{base}[{each.suffix}]" for each in held]
     if all(name in passed for name in names):
         return names[0]
@@ -126,7 +132,60 @@ def _others(
     old, new = _bodies(before), _bodies(after)
     known = {(key.suffix, _of(key, new)): name for name in sorted(passed) if _of(key := _key(name), new)}
     now = {name: known.get((key.suffix, _of(key, old)), "") for name in missing for key in [_key(name)]}
+    for name in filter(_GO_NAME.fullmatch, missing):
+        # A test with subtests may be listed only by them.
+        now[name] = now[name] or next((each for each in sorted(passed) if each.startswith(f"{name}/")), "")
+    checked = {name: _checks(_of(_key(name), new)) for name in sorted(passed)}
+    for name in (each for each in missing if not now[each]):
+        wanted = _checks(_of(_key(name), old))
+        if wanted and wanted <= frozenset().union(*checked.values()):
+            now[name] = next(each for each, checks in checked.items() if checks & wanted)
     return {name: other for name, other in now.items() if other}
+
+
+def _checks(bodies: Iterable[tuple[str, ...]]) -> frozenset[str]:
+    """The statements of JavaScript tests that do nothing but check; empty for any other."""
+    javascript = (" ".join(body) for body in bodies if body[0] in ("(", "async"))
+    texts = (text.partition("{")[2].rpartition("}")[0] for text in javascript)
+    found = frozenset(each.strip() for text in texts for each in text.split(" ;") if each.strip())
+    return found if all(each.split()[0] in ("assert", "expect") for each in found) else frozenset()
+
+
+def _unrolled(text: str) -> str:
+    """JavaScript with the rounds of each loop over a table that is written out."""
+    done, at = "", 0
+    for loop in islice(_LOOP.finditer(text), _MOST_LOOPS):
+        table = re.search(rf"\b{loop['table']}\s*=\s*(?=\[)", text) if loop["table"] != "[" else None
+        entries, _ = _parts(text, table.end() if table else loop.start("table"))
+        body = re.compile(r"\s*(?=\{)").match(text, _parts(text, loop.end())[1])
+        end = _parts(text, body.end())[1] if body else 0
+        if not body or loop.start() < at or not 0 < len(entries) * (end - body.end()) <= _MOST_COMPARED:
+            continue
+        done += text[at : loop.start()]
+        for entry in entries:
+            values = _parts(entry, 0)[0] if loop["names"][0] == "[" else [entry]
+            bound = dict(zip(re.findall(r"\w+", loop["names"]), values, strict=False))
+            for token in _TOKEN.finditer(text[body.end() + 1 : end - 1]):
+                now = bound.get(token[0], token[0])
+                for name, value in bound.items() if now.startswith("`") else ():
+                    now = now.replace(f"${{{name}}}", value.strip("'\"`"))
+                done += now
+        at = end
+    return done + text[at:]
+
+
+def _parts(text: str, start: int) -> tuple[list[str], int]:
+    """What commas separate in the brackets that open at `start`, and where these end."""
+    parts, depth = [""], 0
+    for token in islice(_TOKEN.finditer(text, start), _MOST_TOKENS):
+        depth += (token[0] in "({[") - (token[0] in ")}]")
+        if depth <= 0:
+            return [part.strip() for part in parts if part.strip()], token.end()
+        if depth == 1 and token[0] == ",":
+            parts.append("")
+        elif token.start() > start:
+            parts[-1] += " " if token["skip"] else token[0]
+    return [], len(text)
 
 
 def _of(key: _Key, bodies: _Bodies) -> frozenset[tuple[str, ...]]:
@@ -146,6 +205,7 @@ def _bodies(texts: Mapping[str, str]) -> _Bodies:
     found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for path, text in texts.items():
         start = _STARTS.get(path.rpartition(".")[2])
+        text = _unrolled(text) if start is _TITLED else text
         for match in start.finditer(text) if start else ():
             names = match.groupdict()
             title = names["quoted"][1:-1] if "quoted" in names else names["name"]

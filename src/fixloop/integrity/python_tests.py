@@ -1,8 +1,8 @@
 """What a Python test does, to identify it under another name, in another file or with parameters.
 
 Two tests do the same if the same statements run after normalization: parameters and variables that are assigned once
-are replaced by their values, and unittest's assertions by `assert`. Fixtures and helpers are ignored: a fix that
-changes them is judged with those of the snapshot.
+are replaced by their values, unittest's assertions by `assert`, and a loop over a table that is written out by its
+rounds. Fixtures and helpers are ignored: a fix that changes them is judged with those of the snapshot.
 """
 
 import ast
@@ -26,6 +26,9 @@ _PLAIN: Final = {
 """unittest's assertions as expressions."""
 _HARMLESS_MARK: Final = re.compile(r"(pytest\.)?mark\.(?!parametrize|usefixtures)")
 """A mark that does not change what the test does."""
+_RAISES: Final = ast.dump(ast.parse("pytest.raises", mode="eval").body)
+_CHECK: Final = re.compile(rf"Assert\(|With\(items=\[withitem\(context_expr=Call\(func={re.escape(_RAISES)}")
+_LEAVES: Final = ast.For | ast.AsyncFor | ast.While | ast.Break | ast.Continue | ast.Return
 _MOST_ROWS: Final = 500
 
 
@@ -43,9 +46,17 @@ class Row(NamedTuple):
         for each in other.does:
             if each == expected:
                 expected = next(rest, None)
-            elif not each.startswith("Assert("):
+            elif not _CHECK.match(each):
                 return False
         return expected is None
+
+    def parts(self) -> tuple["Row", ...]:
+        """One row for each assertion, without the others; the row itself if it asserts nothing."""
+        checks = [bool(_CHECK.match(each)) for each in self.does]
+        return tuple(
+            Row(self.suffix, tuple(each for at, each in enumerate(self.does) if at == kept or not checks[at]))
+            for kept in (at for at, is_check in enumerate(checks) if is_check and sum(checks) <= _MOST_ROWS)
+        ) or (self,)
 
 
 class PythonTests:
@@ -76,7 +87,8 @@ class PythonTests:
         # pytest counts the decorator next to the function first.
         for row in itertools.islice(itertools.product(*reversed(tables)), _MOST_ROWS):
             values = {name: value for _, bound in row for name, value in bound.items()}
-            found.append(Row("-".join(label for label, _ in row), (*marks, *_statements(function, values))))
+            does = (*marks, *_statements(function, values, self._scope))
+            found.append(Row("-".join(label for label, _ in row), does))
         return tuple(found)
 
 
@@ -91,9 +103,9 @@ def functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function
 
 def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] | None:
     """The cases of a `parametrize`, with their labels; None if it is another decorator or not written out."""
-    if not isinstance(decorator, ast.Call) or len(decorator.args) != 2 or decorator.keywords:
+    if not isinstance(decorator, ast.Call) or {each.arg for each in decorator.keywords} - {"ids"}:
         return None
-    names, rows = decorator.args
+    names, rows = decorator.args if len(decorator.args) == 2 else (decorator, decorator)
     if isinstance(rows, ast.Name):
         rows = scope.get(rows.id, rows)
     if not ast.unparse(decorator.func).endswith("parametrize") or not isinstance(rows, ast.List | ast.Tuple):
@@ -104,7 +116,7 @@ def parameters(decorator: ast.expr, scope: _Scope) -> list[tuple[str, _Values]] 
     for number, entry in enumerate(rows.elts):
         values = entry.elts if len(fields) > 1 and isinstance(entry, ast.Tuple | ast.List) else [entry]
         if isinstance(entry, ast.Call) and ast.unparse(entry.func).endswith("param"):
-            values = [] if entry.keywords else entry.args
+            values = entry.args if all(each.arg == "id" for each in entry.keywords) else []
         if len(values) != len(fields):
             return None
         named = list(zip(fields, values, strict=True))
@@ -120,19 +132,48 @@ def _label(value: ast.expr, otherwise: str) -> str:
     return str(constant) if isinstance(constant, str | int | float | bool | None) else otherwise
 
 
-def _statements(function: Function, values: _Values) -> Iterator[str]:
+def _statements(function: Function, values: _Values, scope: _Scope) -> Iterator[str]:
     body = function.body[ast.get_docstring(function, clean=False) is not None :]
     named = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
     loaded = {each.id for each in named if isinstance(each.ctx, ast.Load)}
     stored = [each.id for each in named if not isinstance(each.ctx, ast.Load)]
+    once = {name for name in stored if stored.count(name) == 1}
     known = {name: value for name, value in values.items() if name not in stored}
+    yield from _flat(body, known, (once, loaded), scope)
+
+
+def _flat(
+    body: list[ast.stmt], known: dict[str, ast.expr], names: tuple[set[str], set[str]], scope: _Scope
+) -> Iterator[str]:
+    """`names`: those that are assigned once, and those that are read."""
+    once, loaded = names
     for node in body:
+        rounds = _rounds(node, once, {**scope, **known}) if isinstance(node, ast.For) else []
+        around = [_self_method(each.context_expr) for each in getattr(node, "items", ())]
+        rounds = [{}] if around == ["subTest"] else rounds
+        for bound in rounds:
+            yield from _flat(getattr(node, "body", []), {**known, **bound}, names, scope)
+        if rounds:
+            continue
         plain = _Plain(known).visit(ast.parse(ast.unparse(node)).body[0])
         target = plain.targets[0] if isinstance(plain, ast.Assign) else None
-        if isinstance(target, ast.Name) and stored.count(target.id) == 1 and target.id in loaded:
+        if isinstance(target, ast.Name) and target.id in once & loaded:
             known[target.id] = plain.value
         else:
             yield ast.dump(plain)
+
+
+def _rounds(loop: ast.For, once: set[str], scope: _Scope) -> list[dict[str, ast.expr]]:
+    """What a loop binds in each round; empty if its table is not written out, or if it may end early."""
+    table = scope.get(loop.iter.id, loop.iter) if isinstance(loop.iter, ast.Name) else loop.iter
+    is_many = isinstance(loop.target, ast.Tuple)
+    names = [getattr(each, "id", "") for each in getattr(loop.target, "elts", [loop.target])]
+    rows = [getattr(each, "elts", ()) if is_many else [each] for each in getattr(table, "elts", ())]
+    may_end = loop.orelse or any(isinstance(each, _LEAVES) for part in loop.body for each in ast.walk(part))
+    is_open = any(isinstance(each, ast.Starred) for row in rows for each in row) or len(rows) > _MOST_ROWS
+    if may_end or is_open or not once.issuperset(names) or {*map(len, rows)} - {len(names)}:
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 class _Plain(ast.NodeTransformer):
@@ -164,6 +205,9 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        written = [each.value if isinstance(each, ast.Starred) else None for each in node.args]
+        shown = zip(node.args, written, strict=True)
+        node.args = [part for each, table in shown for part in getattr(table, "elts", [each])]
         if _self_method(node) == "assertRaises":
             node.func = ast.parse("pytest.raises", mode="eval").body
         return node

@@ -5,12 +5,14 @@ plain word does not count if the function compared the same expression before.
 """
 
 import ast
+import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from fixloop.integrity.paths import shipped
-from fixloop.integrity.source import Function, Sign, Source, names_in
+from fixloop.integrity.source import Function, Sign, Source, names_in, strings_of
 
 RULE: Final = "test-literal"
 
@@ -21,6 +23,9 @@ _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
+_WRITTEN_NUMBER: Final = re.compile(
+    r"0[xX][\da-fA-F]{1,40}|0[oO][0-7]{1,40}|0[bB][01]{1,40}|[1-9]\d{0,40}(?:_\d{1,20}){1,20}"
+)
 
 _ONE: Final = r"(?:'[^']*'|(?:- )?\d[\w.]*|true|false|null|nil)"
 _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
@@ -89,6 +94,20 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+    texts = [(text, getattr(node, "lineno", 1)) for node in new.nodes for text in strings_of(node)]
+    texts += [(token.text, token.line) for token in new.code_tokens if token.kind == "string"]
+    for text, line in texts:
+        # A short word may be another word when it is read backwards.
+        readings = {text[::-1]} if len(text) > 2 * _SHORTEST and any(map(str.isalpha, text)) else set()
+        for read, digits in (
+            (base64.urlsafe_b64decode, text + "=" * (-len(text) % 4)),
+            (bytes.fromhex, text),
+        ):
+            with suppress(ValueError):
+                readings.add(read(digits).decode())
+        for hidden in known.intersection(map(_bare, readings)) - {_bare(text)}:
+            told = f"`{text[:80]}` is another way to write `{hidden}`, a literal of the tests"
+            yield new.sign(RULE, text, line, told)
     for found, line in new.shapes(re.compile(*shipped()["digest"])):
         yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
 
@@ -199,6 +218,8 @@ def _text(node: ast.expr | None) -> str:
 
 
 def _bare(text: str) -> str:
+    if _WRITTEN_NUMBER.fullmatch(text):
+        return str(int(text, 0))
     return " ".join(_PUNCTUATION.sub("", _TYPE.sub("", text)).split())
 
 
