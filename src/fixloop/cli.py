@@ -40,6 +40,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def _called(words: Sequence[str]) -> int:
     from fixloop.commands.program import call
 
+    # A stream is None if the caller closed it.
+    sys.stdout, sys.stderr = (each or io.StringIO() for each in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A log may hold what this terminal's encoding has not; that is no reason to fail.

@@ -27,3 +27,20 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path) -> None:
 
     assert done.returncode == ExitCode.PIPE_CLOSED
     assert done.stderr == ""
+
+
+def test_output_on_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "fixloop.cli", "--help"]
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+
+    assert done.returncode == ExitCode.AWAY
+    assert done.stderr == "fixloop: cannot write: No space left on device; make room on the disk\n"
+
+
+def test_a_closed_output_ends_a_command_as_if_it_were_discarded(tmp_path: Path) -> None:
+    command = ["sh", "-c", 'exec "$0" -m fixloop.cli --version >&-', sys.executable]
+
+    done = subprocess.run(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -148,6 +148,11 @@ def call(words: Sequence[str]) -> int:
             text = f"{text}; see `{context.command_path} --help`"
         say(text)
         return ExitCode.USAGE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        say(f"cannot write: {error.strerror}; make room on the disk")
+        return ExitCode.AWAY
     except SystemExit as end:
         # typer itself ends the process when the pipe is closed.
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
