@@ -2,7 +2,8 @@
 
 It alternates, on a small project whose `.venv` has only pytest, ruff and mypy, between the project's commands and the
 same through fixloop. Seconds are medians; the difference is what fixloop adds. `run` does not take over the results of
-`check`, except in the line that says so.
+`check`, except in the line that says so. The last table shows where the time of a `run` goes if its checks run one
+after the other.
 """
 
 import argparse
@@ -11,7 +12,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -98,17 +101,57 @@ def on_small_project(folder: Path, turns: int) -> None:
     for words in READING:
         reading[" ".join(words)] = lambda words=words: called(*words)  # type: ignore[misc]
     report("reading", by_turns(reading, turns))
+    spent = [parts_of_run(folder / f"parts{number}", variables) for number in range(turns)]
+    print(f"\n{'where a run spends its time':<28} {'s':>7}")
+    for name in spent[0]:
+        print(f"{name:<28} {statistics.median(each[name] for each in spent):>7.2f}")
 
 
-def made(folder: Path, commands: Mapping[str, str]) -> Path:
-    """A correct project in a git repository."""
+def parts_of_run(folder: Path, variables: Mapping[str, str]) -> dict[str, float]:
+    """The seconds of each part of a run, from its trace and from the times at which its commands begin and end;
+    without mypy, whose cache is not kept for a script."""
+    stamps = folder.with_suffix(".stamps")
+    stamps.touch()
+    stamp = f"date +%s.%N >> {stamps}"
+    commands = {
+        name: f"sh -c '{stamp}; {each}; code=$?; {stamp}; exit $code'"
+        for name, each in COMMANDS.items()
+        if "mypy" not in each
+    }
+    project = made(folder, commands, f"[sandbox]\nwritable = [{json.dumps(str(stamps))}]\n")
+    install(project, "pytest", "ruff")
+    one_by_one = {**variables, **ANEW, "FIXLOOP_AHEAD": "0"}
+    for issue in ("1", "2"):
+        # The first run fills the caches.
+        stamps.write_text("")
+        began = time.time()
+        seconds([str(FIXLOOP), "run", ".", "--issue", issue], project, one_by_one)
+        ended = time.time()
+    environment = {**developer_environment(project), **variables}
+    said = subprocess.run(
+        [FIXLOOP, "trace", "2"], cwd=project, env=environment, capture_output=True, check=True
+    ).stdout
+    runs = [span for span in json.loads(said)["spans"] if "fixloop.iteration" in span["attributes"]]
+    begun, done = ([datetime.fromisoformat(run[key]).timestamp() for run in runs] for key in ("start", "end"))
+    marks = list(map(float, stamps.read_text().split()))
+    return {
+        "start and snapshot": begun[0] - began,
+        "workspaces and bytecode": sum(marks[::2]) - sum(begun),
+        "the commands": sum(marks[1::2]) - sum(marks[::2]),
+        "judging and commits": sum(done) - sum(marks[1::2]),
+        "end": ended - done[-1],
+    }
+
+
+def made(folder: Path, commands: Mapping[str, str], settings: str = "") -> Path:
+    """A correct project in a git repository; `settings`: more of its configuration."""
     folder.mkdir(parents=True)
     # JSON strings are valid TOML.
     text = "".join(f"[specialist.{name}]\ncommand = {json.dumps(each)}\n" for name, each in commands.items())
     files = {
         "calc.py": CALC.format("+"),
         "test_calc.py": TEST,
-        "fixloop.toml": text,
+        "fixloop.toml": text + settings,
         ".gitignore": ".fixloop/\n.venv/\n__pycache__/\n.*_cache/\n",
     }
     for name, content in files.items():
