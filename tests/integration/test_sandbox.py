@@ -326,13 +326,17 @@ def test_a_command_that_was_refused_something_is_told_which_key_allows_it(scene:
     assert other.refusal == ""
 
 
-def test_listing_the_tests_of_a_project_writes_nothing_and_sees_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller has a variable that no code of a project may see, and a sandbox."""
     monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE", raising=False)
     if means_in_use().name == "none":
         pytest.skip("there is no sandbox here")
     monkeypatch.setenv("DEPLOY_TOKEN", "hunter2")
+
+
+@pytest.mark.usefixtures("secret")
+def test_listing_the_tests_of_a_project_writes_nothing_and_sees_no_secret(tmp_path: Path) -> None:
     left = tmp_path / "left"
     write(tmp_path / "shop", {"lib/test_cart.py": "def test_total():\n    assert True\n"})
     installed = Installed(Interpreter(sys.executable, "", "PATH"), tmp_path / "shop", tmp_path / "shop")
@@ -348,13 +352,8 @@ def test_listing_the_tests_of_a_project_writes_nothing_and_sees_no_secret(
     assert not installed.collects()
 
 
-def test_an_interpreter_of_the_project_is_asked_in_the_sandbox(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE", raising=False)
-    if means_in_use().name == "none":
-        pytest.skip("there is no sandbox here")
-    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2")
+@pytest.mark.usefixtures("secret")
+def test_an_interpreter_of_the_project_is_asked_in_the_sandbox(tmp_path: Path) -> None:
     steals = f'#!/bin/sh\necho "$DEPLOY_TOKEN" > {tmp_path}/left\nexec {sys.executable} "$@"\n'
     write(tmp_path / "shop", {".venv/pyvenv.cfg": "", ".venv/bin/python": steals})
     program = tmp_path / "shop/.venv/bin/python"

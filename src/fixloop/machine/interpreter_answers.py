@@ -20,8 +20,8 @@ from fixloop.servers.settings import load_settings
 
 MOST: Final = 500
 """Answers kept; more are deleted together."""
-# Runs in the project's interpreter, which may be older than this one, outside of any sandbox: nothing that it imports
-# may come from the project's folder, in which it is started. A mere folder with the name is no module.
+# Runs in the project's interpreter, which may be older than this one, and in a sandbox only if the project brought it:
+# nothing that it imports may come from the folder in which it is started. A mere folder with the name is no module.
 LOOK: Final = """
 import sys
 if sys.path[:1] == [""]:
@@ -85,8 +85,8 @@ def importable_modules(
 
 
 def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callable[[], str]) -> str:
-    """The answer of `ask`, or its earlier one to the same question, which must be all that the answer depends on beside
-    the environment. An empty answer is not kept, nor one of an interpreter with packages in other folders."""
+    """The answer of `ask`, or its earlier one to the same question, which must contain all that the answer depends on
+    besides the environment. An empty answer is not kept, nor one of an interpreter with packages in other folders."""
     stamp = _stamp(interpreter)
     if not stamp:
         return ask()
@@ -105,9 +105,11 @@ def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callab
 
 def _stamp(interpreter: Interpreter) -> list[tuple[str, int, int]]:
     """Name, size and date of all that is directly in the environment's packages; empty if it is not known."""
+    if not interpreter.prefix:
+        return []
     try:
         settings = Path(interpreter.prefix, "pyvenv.cfg").read_text(encoding="utf-8").lower()
-        if not interpreter.prefix or "include-system-site-packages = false" not in settings:
+        if "include-system-site-packages = false" not in settings:
             return []
         folders = sorted(Path(interpreter.prefix).glob("lib/python3*/site-packages"))
         places = [interpreter.path, *(entry.path for each in folders for entry in os.scandir(each))]
