@@ -10,6 +10,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -133,8 +134,17 @@ def supervise(options: Mapping[str, Any]) -> int:
     load()
     gc.freeze()
     gc.enable()
-    if not options and not (options := _told()):
-        return 0
+    if not options:
+        # Its work processes would each find out, before their first check; now the command still prepares the run.
+        from fixloop.errors import FixloopError
+        from fixloop.machine.sandbox import means_in_use
+        from fixloop.repository.git import require_git
+
+        with suppress(FixloopError):
+            means_in_use()
+            require_git()
+        if not (options := _told()):
+            return 0
     children = begun(options, main)
     # After the forks, because it starts a thread.
     attach()

@@ -37,7 +37,7 @@ def play(work: Step, configuration: Configuration, snapshot: bytes, cache: Path)
         raise ProtocolError(f"{key} of {state.workflow} has no command in its configuration")
     if role.is_validation_loop:
         return child_workflows.validate(work, configuration, snapshot, cache)
-    with open_ground(work, configuration, cache, probes=False) as ground:
+    with open_ground(work, configuration, cache) as ground:
         lay(work.store, snapshot, ground.workspace.directory)
         limit = state.limits.seconds_of(key)
         if limit is not None:

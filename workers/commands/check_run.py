@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.configuration.commands import is_foreign, program_name
+from fixloop.configuration.commands import is_foreign, only_reads
 from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
@@ -27,11 +27,6 @@ OUTPUT_BYTES: Final = 1_000_000
 """The end of a printed report that is kept as the command's output."""
 REPORT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """A longer report is not kept."""
-IMPORTS_NOTHING: Final = frozenset(
-    {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
-    | {"vulture", "yamllint"}
-)
-"""Python tools that only read a project: its modules must not shadow theirs."""
 
 # A long report exceeds the limit for output, and must not be truncated.
 _INTO_FILE: Final = 'exec "$@" >"$0" 2>&1'
@@ -67,7 +62,8 @@ def run_check(check: Check, ground: Ground, tree: str, run: Run) -> Ran | None:
         argv = ["sh", "-c", _INTO_FILE, str(reports[check.output]), *argv]
     began = time.time()
     environment = ground.check_environment(check.env)
-    if program_name(check.command).replace("-", "_") in IMPORTS_NOTHING and "PYTHONPATH" not in check.env:
+    # Modules of the project must not shadow those of a tool.
+    if only_reads(check.command) and "PYTHONPATH" not in check.env:
         environment |= {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
     result = run(argv, ground.workspace.directory, environment)
     if result is None:

@@ -45,7 +45,7 @@ def fix(work: Step, configuration: Configuration, cache: Path) -> Done | None:
     if configuration.fixer.is_handoffs:
         return child_workflows.fix(work, configuration, cache)
     report = open_report(work.store, work.holding.ticket.workflow, work.holding.version)
-    with open_ground(work, configuration, cache, probes=False) as ground:
+    with open_ground(work, configuration, cache) as ground:
         began = time.time()
         result = _run(work, configuration.fixer, site_of(work, configuration, cache), ground, report)
         if result is None:

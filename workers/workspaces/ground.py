@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fixloop.configuration.commands import only_reads
 from fixloop.configuration.model import Configuration
 from fixloop.errors import FixloopError
 from fixloop.files.folders import is_in_place
@@ -117,9 +118,9 @@ class Site:
     """Interpreters that were seen to import the project from a workspace, each with its commit; None: check each time,
     as a fixer may have changed the interpreter."""
     probes: bool = True
-    """Whether the import check is needed; a fixer does not need it."""
+    """Whether the import check is needed: not for a fixer, or for tools that only read."""
     remembers: bool = False
-    """No fix was requested, so mypy's cache and the interpreter's answers may be kept."""
+    """No fix was requested, so mypy's cache may be kept."""
 
     @property
     def source(self) -> Path | None:
@@ -157,6 +158,12 @@ class Site:
     def is_confined(self) -> bool:
         """Whether its commands are confined."""
         return means_in_use(self._sandbox).name != "none"
+
+    @property
+    def _fixes_are_confined(self) -> bool:
+        """Whether no fixer could write into the cache."""
+        fixer = self.configuration.fixer
+        return fixer is not None and not fixer.is_handoffs and self.is_confined
 
     @property
     def _sandbox(self) -> str:
@@ -237,7 +244,7 @@ class Site:
             environment,
             hide=hidden.text,
             confined=how,
-            cache=self.cache if self.remembers else None,
+            cache=self.cache if self.remembers or self._fixes_are_confined else None,
         )
         if problem:
             return replace(ground, problem=problem)
@@ -278,17 +285,22 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     is_check = ticket.step in ("validate", "recheck", "confirm")
     name = f"check.{ticket.specialist}" if is_check else f"{ticket.id}.{work.holding.fence}"
     made = Site(snapshot, configuration, cache, name, state.issue, shared, work.cancelled, began)
-    return replace(made, remembers=remembers)
+    checks = (
+        check
+        for entry in configuration.specialists
+        for check in entry.checks
+        if entry.name == ticket.specialist
+    )
+    imports = is_check and not all(only_reads(check.command) for check in checks)
+    return replace(made, remembers=remembers, probes=imports)
 
 
 @contextmanager
-def open_ground(
-    work: "Step", configuration: Configuration, cache: Path, *, probes: bool = True
-) -> Iterator[Ground]:
+def open_ground(work: "Step", configuration: Configuration, cache: Path) -> Iterator[Ground]:
     """A prepared workspace for the ticket at the workflow's current tip; removed at the end."""
     from fixloop.outside.transfer import bring_work
 
     state = work.holding.state
     bring_work(work.store, state, cache)
-    with replace(site_of(work, configuration, cache), probes=probes).ground(state.tip) as ground:
+    with site_of(work, configuration, cache).ground(state.tip) as ground:
         yield ground

@@ -34,6 +34,12 @@ def option_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_READERS: Final = frozenset(
+    {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
+    | {"vulture", "yamllint"}
+)
+
+
 def split_command(value: Any, place: Place) -> tuple[str, ...]:
     """The arguments of a command given as a string or a list of strings; refuses shell syntax."""
     if isinstance(value, str):
@@ -119,6 +125,11 @@ def is_foreign(words: tuple[str, ...]) -> bool:
     """Whether a command belongs to another language, so that its result depends on no Python interpreter."""
     command = without_launchers(words)
     return command[0] in _FOREIGN or "node_modules" in PurePath(command[0]).parts or words[0] in _FOREIGN
+
+
+def only_reads(words: tuple[str, ...]) -> bool:
+    """Whether a command is a Python tool that reads a project and imports none of its modules."""
+    return program_name(words).replace("-", "_") in _READERS
 
 
 def program_of(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
