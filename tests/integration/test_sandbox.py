@@ -16,7 +16,10 @@ import pytest
 import redis
 
 from fixloop.configuration.installed import Installed
+from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
+from fixloop.intake.frozen_configuration import installed_at
+from fixloop.machine import landlock
 from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarded
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
@@ -362,3 +365,27 @@ def test_an_interpreter_of_the_project_is_asked_in_the_sandbox(tmp_path: Path) -
 
     assert importable_modules(interpreter, tmp_path / "shop", ["json", "no_such"]) == {"json"}
     assert not (tmp_path / "left").exists()
+
+
+def test_no_code_of_a_project_that_requires_a_sandbox_runs_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, left = tmp_path / "shop", tmp_path / "left"
+    steals = f'#!/bin/sh\necho > {left}\nexec {sys.executable} "$@"\n'
+    write(
+        shop, {".venv/pyvenv.cfg": "", ".venv/bin/python": steals, "test_cart.py": "def test_total(): ...\n"}
+    )
+    (shop / ".venv/bin/python").chmod(0o755)
+    monkeypatch.delenv("FIXLOOP_SANDBOX", raising=False)
+    # A system without bubblewrap, whose Landlock is too old.
+    (tmp_path / "git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(landlock, "OLDEST", 1000)
+
+    load_configuration(shop, installed=installed_at(shop))
+    assert left.exists()
+
+    left.unlink()
+    write(shop, {"fixloop.toml": '[sandbox]\nmode = "require"\n'})
+    assert [each.name for each in load_configuration(shop, installed=installed_at(shop)).specialists]
+    assert not left.exists()

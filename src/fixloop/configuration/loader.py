@@ -22,7 +22,7 @@ from fixloop.configuration.roles import sections_of_profiles
 from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_checks
 from fixloop.configuration.settings import HANDOFFS, FileSettings, SharedSettings
 from fixloop.configuration.values import agent_name
-from fixloop.errors import FixloopError, NotVerifiedError, UsageError
+from fixloop.errors import FixloopError, InfrastructureError, NotVerifiedError, UsageError
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.protocol.specialists import NAMES
 
@@ -46,6 +46,15 @@ def load_configuration(
     """
     document = document or read_document(directory)
     written = _section(FileSettings, document.table, document.place)
+    if written.sandbox.mode == "require":
+        # Slow to load, and seldom needed.
+        from fixloop.machine.sandbox import required
+
+        try:
+            required("require")
+        except InfrastructureError:
+            # The project's interpreter is not asked here. A worker may have a sandbox.
+            installed = None
     if installed is not None and written.workspace.home:
         installed = replace(installed, ask=partial(importable_modules, user_site=True))
     # Setup has not installed anything yet.
