@@ -1,15 +1,17 @@
 """The sandbox: what a check or a fixer cannot and can access, with each means that the system has."""
 
 import os
+import select
 import shlex
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -17,11 +19,13 @@ import redis
 
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Configuration
+from fixloop.machine import landlock
 from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarded
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
 from fixloop.machine.sandbox import means_in_use, own_temporary
-from fixloop.repository.snapshot import take_snapshot
+from fixloop.repository.snapshot import mirror_of, take_snapshot
+from fixloop.repository.tree import Entry, commit_tree, tree_with
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_place import Place
 from tests.fixtures.processes import running
@@ -146,6 +150,55 @@ def test_a_command_cannot_reach_the_embedded_server(scene: Scene, mode: str) -> 
         reached = Place(scene.project).recorded_socket()
 
         assert scene.run(f"{sys.executable} -c {shlex.quote(ASKS)} {reached}").exit_code == 1
+
+
+@pytest.mark.proves("I3")
+def test_a_command_reaches_no_service_of_the_user_s_session(
+    scene: Scene, mode: str, means: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connects = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace('@', chr(0)))"
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        agent = Path(folder + "-agent")
+        opened.callback(agent.unlink)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
+        names = [f"{folder}/bus", str(agent), f"@fixloop-test-{os.getpid()}"]
+        for name in names:
+            server = opened.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(name.replace("@", chr(0)))
+            server.listen()
+        is_possible = {
+            names[0]: (means, mode) != ("landlock", "watched"),
+            names[1]: (means, mode) != ("landlock", "watched"),
+            names[2]: landlock.version() >= landlock.WITH_SCOPES,
+        }
+
+        for name in filter(is_possible.get, names):
+            asking = f"{sys.executable} -c {shlex.quote(connects)} {name}"
+            assert scene.unconfined(asking).exit_code == 0
+            assert (name, scene.run(asking).exit_code) == (name, 1)
+            if means == "bubblewrap" and name == names[0]:
+                assert scene.run(asking, name).exit_code == 0
+
+
+@pytest.mark.proves("U17")
+def test_a_command_cannot_write_to_another_terminal_and_can_have_its_own(
+    scene: Scene, mode: str, means: str
+) -> None:
+    if (mode, means) == ("watched", "landlock"):
+        pytest.skip("without a namespace all terminals are in one folder")
+    with ExitStack() as opened:
+        ends = os.openpty()
+        for end in ends:
+            opened.callback(os.close, end)
+        name, own = os.ttyname(ends[1]), "import os; os.write(os.openpty()[1], b'1')"
+
+        has_own = scene.run(f"{sys.executable} -c {shlex.quote(own)}")
+        reaches = scene.run(f"echo injected > {name}")
+
+        assert has_own.exit_code == 0, has_own.output
+        assert reaches.exit_code not in (0, None)
+        assert select.select([ends[0]], [], [], 0)[0] == []
 
 
 def test_a_command_can_access_what_it_needs(scene: Scene, mode: str) -> None:
