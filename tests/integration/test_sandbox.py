@@ -275,6 +275,7 @@ def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(sc
     (folder / "go.mod").write_text("module shop\n")
     (folder / "Cargo.toml").write_text("[package]\n")
     (scene.home / ".cargo" / "bin").mkdir(parents=True)
+    scene = scene._replace(site=replace(scene.site, remembers=True))
     for cache in (".cache/go-build", "go/pkg/mod", ".cargo/registry"):
         assert scene.run(f"echo 1 > ~/{cache}/entry").exit_code == 0
     assert scene.run("echo 1 > ~/.cargo/bin/cargo").exit_code not in (0, None)
@@ -317,6 +318,31 @@ def test_setup_runs_in_its_own_copy_of_the_project(scene: Scene) -> None:
 
     with site.ground(site.snapshot.commit) as ground:
         assert ground.problem == ""
+
+
+@pytest.mark.proves("I3")
+def test_setup_with_a_fix_s_build_scripts_writes_only_what_checks_may(scene: Scene) -> None:
+    planted = scene.home / "planted"
+    setup = {"workspace": {"setup": ["sh", "-c", f"echo . >> made && touch {planted}-$(cat setup.cfg)"]}}
+    site = replace(scene.site, configuration=Configuration.model_validate(setup), name="made")
+    git, own = mirror_of(site.snapshot, site.cache).git, site.snapshot.commit
+    commits = {}
+    for number, parents in (("1", ()), ("2", (own,))):
+        blob = git.text("hash-object", "-w", "--stdin", stdin=number.encode())
+        tree = tree_with(git, own, {b"setup.cfg": Entry("100644", blob)})
+        commits[number] = commit_tree(git, tree, parents, "a fix")
+    base = commits["1"]
+    head = commit_tree(git, f"{own}^{{tree}}", (base,), "the feature")
+    site = replace(site, snapshot=site.snapshot.model_copy(update={"commit": head}))
+
+    with site.ground(commits["2"]) as ground:
+        assert "[workspace] setup" in ground.problem
+        assert "`[sandbox] writable`" in ground.problem
+    with replace(site, shared=True).ground(base) as ground:
+        assert "[workspace] setup" in ground.problem
+    with site.ground(base) as ground:
+        assert ground.problem == ""
+    assert [path.name for path in scene.home.iterdir()] == ["planted-1"]
 
 
 def test_a_command_in_a_runner_is_confined_there(
