@@ -11,7 +11,7 @@ import pytest
 
 from fixloop.chat.events import ChatRead
 from fixloop.chat.validation import examine_all
-from fixloop.engine.hints import START_TASK
+from fixloop.engine.hints import START_TASK, producer, send_hint
 from fixloop.repository.identity import project_of
 from fixloop.servers.broker_url import celery_url
 from tests.e2e.chat_defects import ERRORS, TITLE, WARNED, make_chats
@@ -165,3 +165,18 @@ def started(deployment: Deployment, repository: Path, issue: int) -> str:
 
 def git(folder: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.proves("R12")
+def test_a_forged_message_moves_no_step_to_a_queue_that_is_not_its_own(deployment: Deployment) -> None:
+    own = deployment.begin("-", hinted=False, queue="fixloop.run-of-a-person")
+    found = deployment.store.read(own.workflow)
+    assert found is not None
+    ticket = found.tickets[0].ticket
+    with producer(deployment.broker) as app:
+        send_hint(app, ticket.model_copy(update={"queue": "fixloop.test-runner"}), "validation")
+
+    deployment.until(lambda: "is not for this worker" in deployment.log(), about=own.workflow)
+    found = deployment.store.read(own.workflow)
+    assert found is not None
+    assert (found.version, [each.ticket.id for each in found.tickets]) == (1, [ticket.id])

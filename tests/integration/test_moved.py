@@ -9,7 +9,7 @@ import pytest
 
 from fixloop.protocol.failures import FailureRef
 from tests.fixtures.bench import Bench
-from workers.commands.moved import work_moved_away
+from workers.commands.moved import started_by_others, work_moved_away
 
 pytestmark = pytest.mark.slow
 
@@ -110,3 +110,21 @@ def test_a_link_out_of_the_project_is_found(tmp_path: Path, target: str, is_foun
         found = list(work_moved_away(claim))
 
     assert [each.file for each in found] == ["archiver/more.py"] * is_found
+
+
+@pytest.mark.proves("I8")
+def test_files_that_editors_agents_git_or_ci_run_by_themselves_are_found(tmp_path: Path) -> None:
+    places = (
+        ".vscode/tasks.json",
+        "web/.claude/settings.json",
+        ".GitHub/workflows/ci.yml",
+        ".husky/pre-commit",
+    )
+    bench = Bench(tmp_path, {**FILES, ".envrc": "use\n"})
+
+    with bench.claim({**dict.fromkeys(places, "{}"), "archiver/tasks.json": "{}"}, ["true"]) as claim:
+        found = list(started_by_others(claim))
+
+    assert [(each.rule, each.file) for each in found] == [
+        ("started-by-others", path) for path in sorted(places)
+    ]

@@ -10,6 +10,7 @@ import pytest
 from fixloop.configuration.loader import load_configuration
 from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.engine.profile import profile_named
+from fixloop.machine.sandbox import means_in_use
 from fixloop.outside.mailbox import Mailboxes
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.intake import cycle_started
@@ -141,3 +142,17 @@ def test_a_shared_worker_hides_its_variables_from_the_command(
     told = (tmp_path / "variables").read_text()
     assert f"HOME={tmp_path}\n" in told
     assert ("of-all" in told) == seen
+
+
+@pytest.mark.parametrize("queue", ["", "run-0a1b2c3d-7-1"])
+@pytest.mark.proves("I3")
+def test_on_a_shared_worker_the_command_is_confined_as_a_check(
+    queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if means_in_use().name == "none":
+        pytest.skip("there is no sandbox here")
+    monkeypatch.delenv("FIXLOOP_SANDBOX_WRITABLE")
+
+    Waiting(tmp_path, "cycle", "sh -c 'touch $HOME/planted'", queue).tell()
+
+    assert (tmp_path / "planted").exists() == bool(queue)

@@ -9,10 +9,10 @@ import pytest
 from fixloop.errors import FixloopError, UsageError
 from fixloop.repository.apply import apply_changes
 from fixloop.repository.identity import project_of, top_of
-from fixloop.repository.merge import merge_checkout, resolve_descendant
+from fixloop.repository.merge import commit_of_patch, merge_checkout, resolve_descendant
 from fixloop.repository.mirror import Mirror
 from fixloop.repository.publication import publish
-from fixloop.repository.snapshot import is_url, mirror_of, take_snapshot, take_snapshot_of_url
+from fixloop.repository.snapshot import Snapshot, is_url, mirror_of, take_snapshot, take_snapshot_of_url
 from tests.fixtures.repositories import git, make_repository, write
 from workers.workspaces.workspace import open_workspace
 
@@ -367,3 +367,41 @@ def test_a_partial_clone_does_not_choose_its_ssh_either(
         take_snapshot(partial, issue=1, cache=tmp_path / "cache")
 
     assert not mark.exists()
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Snapshot:
+    return take_snapshot(make_repository(tmp_path / "r", {"a.py": "1\n"}), issue=1, cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".fixloop/redis/planted",
+        "lib/.FIXLOOP/x",
+        ".fix\u200cloop/x",
+        ".g\u200cit/hooks/post-checkout",
+        ".GIT/x",
+    ],
+)
+@pytest.mark.proves("K35")
+def test_a_patch_writes_no_file_of_git_or_fixloop(snapshot: Snapshot, path: str, tmp_path: Path) -> None:
+    patch = f"diff --git a/{path} b/{path}\nnew file mode 100755\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+
+    with pytest.raises(UsageError, match=r"is no part of the project|does not apply"):
+        commit_of_patch(patch.encode(), snapshot.commit, mirror, "a fix")
+
+
+@pytest.mark.parametrize("encoding", ["=UTF-16", "=NO-SUCH", ""])
+def test_a_fix_whose_files_do_not_have_their_encoding_is_refused(
+    snapshot: Snapshot, encoding: str, tmp_path: Path
+) -> None:
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+    with open_workspace(tmp_path / "cache", mirror, snapshot.commit, name="t.1") as workspace:
+        write(
+            workspace.path, {".gitattributes": f"*.py text working-tree-encoding{encoding}\n", "a.py": "2\n"}
+        )
+
+        with pytest.raises(UsageError, match=r"cannot be read: .*encod"):
+            workspace.capture(snapshot.commit, "a fix")

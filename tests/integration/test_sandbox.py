@@ -1,15 +1,17 @@
 """The sandbox: what a check or a fixer cannot and can access, with each means that the system has."""
 
 import os
+import select
 import shlex
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -24,7 +26,8 @@ from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarde
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
 from fixloop.machine.sandbox import means_in_use, own_temporary
-from fixloop.repository.snapshot import take_snapshot
+from fixloop.repository.snapshot import mirror_of, take_snapshot
+from fixloop.repository.tree import Entry, commit_tree, tree_with
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_place import Place
 from tests.fixtures.processes import running
@@ -151,6 +154,55 @@ def test_a_command_cannot_reach_the_embedded_server(scene: Scene, mode: str) -> 
         assert scene.run(f"{sys.executable} -c {shlex.quote(ASKS)} {reached}").exit_code == 1
 
 
+@pytest.mark.proves("I3")
+def test_a_command_reaches_no_service_of_the_user_s_session(
+    scene: Scene, mode: str, means: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connects = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace('@', chr(0)))"
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        agent = Path(folder + "-agent")
+        opened.callback(agent.unlink)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
+        names = [f"{folder}/bus", str(agent), f"@fixloop-test-{os.getpid()}"]
+        for name in names:
+            server = opened.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(name.replace("@", chr(0)))
+            server.listen()
+        is_possible = {
+            names[0]: (means, mode) != ("landlock", "watched"),
+            names[1]: (means, mode) != ("landlock", "watched"),
+            names[2]: landlock.version() >= landlock.WITH_SCOPES,
+        }
+
+        for name in filter(is_possible.get, names):
+            asking = f"{sys.executable} -c {shlex.quote(connects)} {name}"
+            assert scene.unconfined(asking).exit_code == 0
+            assert (name, scene.run(asking).exit_code) == (name, 1)
+            if means == "bubblewrap" and name == names[0]:
+                assert scene.run(asking, name).exit_code == 0
+
+
+@pytest.mark.proves("U17")
+def test_a_command_cannot_write_to_another_terminal_and_can_have_its_own(
+    scene: Scene, mode: str, means: str
+) -> None:
+    if (mode, means) == ("watched", "landlock"):
+        pytest.skip("without a namespace all terminals are in one folder")
+    with ExitStack() as opened:
+        ends = os.openpty()
+        for end in ends:
+            opened.callback(os.close, end)
+        name, own = os.ttyname(ends[1]), "import os; os.write(os.openpty()[1], b'1')"
+
+        has_own = scene.run(f"{sys.executable} -c {shlex.quote(own)}")
+        reaches = scene.run(f"echo injected > {name}")
+
+        assert has_own.exit_code == 0, has_own.output
+        assert reaches.exit_code not in (0, None)
+        assert select.select([ends[0]], [], [], 0)[0] == []
+
+
 def test_a_command_can_access_what_it_needs(scene: Scene, mode: str) -> None:
     python = shlex.quote(sys.executable)
     needs = (
@@ -225,6 +277,7 @@ def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(sc
     (folder / "go.mod").write_text("module shop\n")
     (folder / "Cargo.toml").write_text("[package]\n")
     (scene.home / ".cargo" / "bin").mkdir(parents=True)
+    scene = scene._replace(site=replace(scene.site, remembers=True))
     for cache in (".cache/go-build", "go/pkg/mod", ".cargo/registry"):
         assert scene.run(f"echo 1 > ~/{cache}/entry").exit_code == 0
     assert scene.run("echo 1 > ~/.cargo/bin/cargo").exit_code not in (0, None)
@@ -267,6 +320,31 @@ def test_setup_runs_in_its_own_copy_of_the_project(scene: Scene) -> None:
 
     with site.ground(site.snapshot.commit) as ground:
         assert ground.problem == ""
+
+
+@pytest.mark.proves("I3")
+def test_setup_with_a_fix_s_build_scripts_writes_only_what_checks_may(scene: Scene) -> None:
+    planted = scene.home / "planted"
+    setup = {"workspace": {"setup": ["sh", "-c", f"echo . >> made && touch {planted}-$(cat setup.cfg)"]}}
+    site = replace(scene.site, configuration=Configuration.model_validate(setup), name="made")
+    git, own = mirror_of(site.snapshot, site.cache).git, site.snapshot.commit
+    commits = {}
+    for number, parents in (("1", ()), ("2", (own,))):
+        blob = git.text("hash-object", "-w", "--stdin", stdin=number.encode())
+        tree = tree_with(git, own, {b"setup.cfg": Entry("100644", blob)})
+        commits[number] = commit_tree(git, tree, parents, "a fix")
+    base = commits["1"]
+    head = commit_tree(git, f"{own}^{{tree}}", (base,), "the feature")
+    site = replace(site, snapshot=site.snapshot.model_copy(update={"commit": head}))
+
+    with site.ground(commits["2"]) as ground:
+        assert "[workspace] setup" in ground.problem
+        assert "`[sandbox] writable`" in ground.problem
+    with replace(site, shared=True).ground(base) as ground:
+        assert "[workspace] setup" in ground.problem
+    with site.ground(base) as ground:
+        assert ground.problem == ""
+    assert [path.name for path in scene.home.iterdir()] == ["planted-1"]
 
 
 def test_a_command_in_a_runner_is_confined_there(

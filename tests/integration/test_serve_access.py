@@ -8,10 +8,11 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from fixloop.commands.worker import KnownWorker
+from fixloop.errors import UsageError
 from fixloop.serve.access import PASSWORD, ROLES
-from fixloop.serve.identity import COOKIE
+from fixloop.serve.identity import COOKIE, PROXY_HEADER, Identities
 from fixloop.serve.tokens import FAILED_PER_MINUTE, PER_MINUTE
-from tests.fixtures.serve_stage import Stage, on_redis, problem
+from tests.fixtures.serve_stage import PROXY_SECRET, Stage, on_redis, problem
 
 pytestmark = pytest.mark.slow
 
@@ -272,15 +273,20 @@ def test_a_person_s_rights_are_those_that_the_file_has_now(stage: Stage) -> None
 
 def test_a_header_names_a_person_only_where_a_listed_proxy_sent_it(stage: Stage) -> None:
     stage.people.add("anna", "viewer", frozenset(), "")
-    header = {"X-Forwarded-User": "anna"}
-
+    header = {"X-Forwarded-User": "anna", PROXY_HEADER: PROXY_SECRET}
+    by_check = stage.client("", client=("10.1.2.3", 4711)).get(
+        "/v1/inbox", headers={"X-Forwarded-User": "anna"}
+    )
     by_proxy = stage.client("", client=("10.1.2.3", 4711)).get("/v1/inbox", headers=header)
     by_anybody = stage.client("", client=("192.0.2.1", 4711)).get("/v1/inbox", headers=header)
     unknown = stage.client("", client=("10.1.2.3", 4711)).get(
-        "/v1/inbox", headers={"X-Forwarded-User": "eve"}
+        "/v1/inbox", headers={**header, "X-Forwarded-User": "eve"}
     )
 
-    assert [answer.status_code for answer in (by_proxy, by_anybody, unknown)] == [200, 401, 401]
+    assert by_proxy.status_code == 200
+    assert [answer.status_code for answer in (by_check, by_anybody, unknown)] == [401, 401, 401]
+    with pytest.raises(UsageError, match="FIXLOOP_SERVE_PROXY_SECRET"):
+        Identities(stage.tokens, stage.people, ["127.0.0.1"], "X-Forwarded-User")
 
 
 def test_no_answer_can_be_framed_sniffed_or_kept(stage: Stage) -> None:

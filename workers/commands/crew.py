@@ -3,13 +3,15 @@
 import os
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from fixloop.configuration.model import Configuration
 from fixloop.engine.history import said
 from fixloop.engine.profile import profile_named
 from fixloop.intake.frozen_configuration import frozen_configuration
-from fixloop.machine.guard import run_guarded
+from fixloop.machine.guard import UNCONFINED, run_guarded
+from fixloop.machine.sandbox import Confinement, confined, state_files
 from fixloop.machine.variables import allowed_variables
 from fixloop.outside.transfer import bring_work, push_branch, snapshot_in
 from fixloop.protocol.events import AnswerRejected, BlockerSignalled, FixCompleted, FixFailed, RunFinished
@@ -63,14 +65,18 @@ class Commands:
         # On a shared worker the command is as untrusted as a check.
         is_own_worker = bool(state.queue)
         env = dict(os.environ) if is_own_worker else allowed_variables(os.environ, load_settings().allow_env)
-        result = run_guarded(
-            command,
-            cwd=Path.home(),
-            env=env,
-            stdin=report.encode(),
-            timeout_seconds=NOTIFY_SECONDS,
-            cancelled=work.cancelled,
-        )
+        writable, hidden = load_settings().sandbox_writable, (self._cache / "work", *state_files(None))
+        with TemporaryDirectory(prefix="fixloop-") as folder:
+            what = Confinement(writable, hidden, tmp=Path(folder))
+            result = run_guarded(
+                command,
+                cwd=Path.home(),
+                env=env,
+                stdin=report.encode(),
+                timeout_seconds=NOTIFY_SECONDS,
+                cancelled=work.cancelled,
+                confined=UNCONFINED if is_own_worker else confined(what, env, cwd=Path.home()),
+            )
         how = "was not found" if result.not_found else f"ended with exit code {result.exit_code}"
         return f"{command[0]} {how}"
 

@@ -16,7 +16,7 @@ from workers.commands.canary import fewer_tests, runner_lies
 from workers.commands.claim import Claim
 from workers.commands.difference import difference
 from workers.commands.flakes import RULE as FLAKY
-from workers.commands.moved import work_moved_away
+from workers.commands.moved import started_by_others, work_moved_away
 from workers.commands.new_tests import new_tests
 from workers.commands.proof import proof
 from workers.commands.seen import not_seen_again
@@ -27,6 +27,7 @@ Judge = Callable[[Claim], Iterator[Finding]]
 JUDGES: Final[tuple[Judge, ...]] = (
     difference,
     work_moved_away,
+    started_by_others,
     apart,
     not_seen_again,
     fewer_tests,

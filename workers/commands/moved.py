@@ -10,7 +10,7 @@ from typing import Any, Final
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity.bought import Coverage, Measured, called_at_import, dead_lines, percent_earned, reached
 from fixloop.integrity.moved import MOVED, PADDED, gone, left_out, looked_at, moved_away, percent_of_old_lines
-from fixloop.integrity.paths import Kind
+from fixloop.integrity.paths import Kind, matches, shipped
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.reports.coverage import is_too_low
 from fixloop.reports.document import bytes_if_any
@@ -60,6 +60,13 @@ def led_out(claim: Claim) -> Iterator[Finding]:
         # An absolute target is outside, too.
         if os.path.normpath(os.path.join(os.path.dirname(path), target)).startswith(("/", "../")):
             yield Finding(rule=MOVED, text=f"{path} leads out of the project, to {target}", file=path)
+
+
+def started_by_others(claim: Claim) -> Iterator[Finding]:
+    """New or changed files that editors, agents, shells, git and CI run when somebody opens or pushes the fix."""
+    for path in (os.fsdecode(delta.path) for delta in claim.changed if not delta.is_deletion):
+        if matches(path.casefold(), shipped()["started"]):
+            yield Finding(rule="started-by-others", text=f"{path} is run without a check", file=path)
 
 
 def left(

@@ -96,6 +96,12 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         )
         step = Step(here.engine_of(handlers.profile), here.heart, holding, here.mailboxes)
         task.request.held = handlers, step
+        if following is None and claim.ticket.queue not in app.amqp.queues.consume_from:
+            log.warning("%s is not for this worker; it is offered again", ticket_id)
+            step.release(poison=False)
+            hint_again(step.store, claim.ticket)
+            stop_chain(task)
+            return "put off"
         if following is not None and following.is_late() and not step.is_held():
             stop_chain(task)
             return "gone"

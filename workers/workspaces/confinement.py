@@ -11,6 +11,7 @@ from pathlib import Path
 from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
 from fixloop.machine.sandbox import Confinement, make_own_temporary, state_files
 from fixloop.servers.settings import load_settings
+from workers.workspaces.go_caches import shared_caches
 
 
 def writable_by(command: Sequence[str]) -> tuple[str, ...]:
@@ -30,33 +31,44 @@ def confinement_in(
     work = Path(os.path.abspath(cache)) / "work"
     folder = work / cwd.relative_to(work).parts[0]
     tmp = make_own_temporary(folder)
-    written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env))
-    named = (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable)
-    state = [Path(os.path.realpath(place)) for place in state_files(source)]
-    # A project that names its own `.fixloop` would be shown the keys in it.
-    real = {each: Path(os.path.realpath(each)) for each in named}
-    others = (each for each in named if not any(map(real[each].is_relative_to, state)))
-    return Confinement((*written, *others), (work, tmp.parent, *state), (folder,), tmp)
+    written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env, folder))
+    hidden = (work, tmp.parent, *state_files(source))
+    return Confinement((*written, *_named(source, writable)), hidden, (folder,), tmp)
 
 
-def setup_confinement(cache: Path, source: Path | None, folder: Path) -> Confinement:
-    """The confinement of `[workspace] setup`, which may install anything anywhere it has to."""
+def setup_confinement(
+    cache: Path, source: Path | None, folder: Path, cwd: Path, writable: Sequence[str] | None
+) -> Confinement:
+    """The confinement of `[workspace] setup`, which may install anything anywhere it has to if `writable` is None, and
+    else write what checks may and its own `folder`."""
     tmp = make_own_temporary(folder)
     work = Path(os.path.abspath(cache)) / "work"
-    return Confinement((Path("/"),), (work, tmp.parent, *state_files(source)), (), tmp)
+    places = [Path("/")]
+    if writable is not None:
+        places = [folder, *_caches(cwd, os.environ, Path("/")), *_named(source, writable)]
+    return Confinement(tuple(places), (work, tmp.parent, *state_files(source)), (), tmp)
 
 
-def _caches(cwd: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Caches without which tools of the project's language do not start; created, as their parents are read-only."""
+def _named(source: Path | None, writable: Iterable[str]) -> Iterator[Path]:
+    """The places that project and operator add. One that named its own `.fixloop` would be shown the keys in it."""
+    state = [Path(os.path.realpath(place)) for place in state_files(source)]
+    for each in (*(Path(place).expanduser() for place in writable), *load_settings().sandbox_writable):
+        if not any(map(Path(os.path.realpath(each)).is_relative_to, state)):
+            yield each
+
+
+def _caches(cwd: Path, env: Mapping[str, str], own: Path) -> Iterator[Path]:
+    """Caches without which the project's tools do not start, created; Go's only if its builds are not kept in `own`."""
     home = Path(env.get("HOME") or Path.home())
 
     def named(variable: str, otherwise: Path) -> Path:
         return Path(env.get(variable) or otherwise)
 
-    cache, go = named("XDG_CACHE_HOME", home / ".cache"), named("GOPATH", home / "go")
+    cache, (build, modules) = named("XDG_CACHE_HOME", home / ".cache"), shared_caches(env)
+    go = () if build.is_relative_to(own) else (build, modules, named("GOPATH", home / "go") / "pkg")
     cargo, gradle = named("CARGO_HOME", home / ".cargo"), named("GRADLE_USER_HOME", Path.home() / ".gradle")
     for name, places in {
-        "go.mod": (named("GOCACHE", cache / "go-build"), named("GOMODCACHE", go / "pkg" / "mod"), go / "pkg"),
+        "go.mod": go,
         "Cargo.toml": (cargo / "registry", cargo / "git"),
         "package.json": (named("npm_config_cache", home / ".npm"),),
         "uv.lock": (named("UV_CACHE_DIR", cache / "uv"),),

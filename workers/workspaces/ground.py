@@ -27,6 +27,7 @@ from fixloop.servers.settings import load_settings
 from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.confinement import confinement_in, setup_confinement
 from workers.workspaces.environment import allowed_names, environment_for, with_named
+from workers.workspaces.go_caches import own_caches
 from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache, runs_other_code
@@ -58,8 +59,8 @@ class Ground:
     """The state of the dependency files for which `[workspace] setup` ran; empty if there is no setup."""
     problem: str = ""
     """Why nothing can be checked here, in one sentence; empty if all is well."""
-    lend: Callable[[Path], None] = lambda pycache: None
-    """Puts existing bytecode into a new cache."""
+    lend: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda made: {}
+    """Puts existing results into the new caches of an environment; returns the variables of further caches."""
     has_mypy: bool = False
     """Its modules get dates derived from their content."""
 
@@ -77,8 +78,7 @@ class Ground:
         if self.has_mypy:
             # pytest's bytecode contains the date of its module.
             _ = self.tree
-        self.lend(Path(made["PYTHONPYCACHEPREFIX"]))
-        return made
+        return {**made, **self.lend(made)}
 
     def environment(self, names: Sequence[str]) -> dict[str, str]:
         """A command's environment, with `names` from the configuration; all commands here share its caches."""
@@ -120,7 +120,7 @@ class Site:
     probes: bool = True
     """Whether the import check is needed: not for a fixer, or for tools that only read."""
     remembers: bool = False
-    """No fix was requested, so mypy's cache may be kept."""
+    """No fix was requested, so the caches of mypy and Go may be kept."""
 
     @property
     def source(self) -> Path | None:
@@ -212,12 +212,15 @@ class Site:
         donors = lend_node_modules(workspace, places)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
 
-        def lend_compiled(pycache: Path) -> None:
+        def lend_caches(made: Mapping[str, str]) -> Mapping[str, str]:
+            pycache = Path(made["PYTHONPYCACHEPREFIX"])
             lend(pycache, self.cache, chosen, self.began)
+            own = {} if self.remembers else own_caches(workspace, self.snapshot.commit, made, self.began)
             with suppress(OSError):
                 if not self.shared:
-                    how = self.confined(workspace.path, allowed_variables(os.environ))
+                    how = self.confined(workspace.path, {**allowed_variables(os.environ), **own})
                     self._modules(chosen).lend(pycache, workspace.path, self.began, how)
+            return own
 
         checks = (check for entry in self.configuration.specialists for check in entry.checks)
         ground = Ground(
@@ -229,7 +232,7 @@ class Site:
             sees_home=self.configuration.workspace.home,
             # Without the suffix that distinguishes two copies for the same state.
             setup=made.parent.name.partition(".")[0] if made else "",
-            lend=lend_compiled,
+            lend=lend_caches,
             has_mypy=any(is_mypy(check.command) for check in checks),
         )
         key, probed = (chosen.path, workspace.commit), set() if self.probed is None else self.probed
@@ -257,8 +260,13 @@ class Site:
         if not command:
             return None
 
+        git, ours = workspace.mirror.git, (workspace.commit, self.snapshot.commit)
+        is_fix = git.run("merge-base", "--is-ancestor", *ours, accept=(0, 1)).returncode == 1
+        places = () if self.shared else self.configuration.sandbox.writable if is_fix else None
+
         def confined_setup(folder: Path) -> Confined:
-            what = setup_confinement(self.cache, self.source, folder)
+            top = folder / "tree" / self.snapshot.subdirectory
+            what = setup_confinement(self.cache, self.source, folder, top, places)
             return confined(what, variables, cwd=folder, mode=self._sandbox)
 
         setup = Setup(
@@ -281,8 +289,8 @@ def site_of(work: "Step", configuration: Configuration, cache: Path) -> Site:
     from fixloop.outside.transfer import snapshot_in
 
     snapshot, shared = snapshot_in(state), not state.queue
-    began, remembers = state.started_at.timestamp(), state.tip == snapshot.commit
     is_check = ticket.step in ("validate", "recheck", "confirm")
+    began, remembers = state.started_at.timestamp(), is_check and state.tip == snapshot.commit
     name = f"check.{ticket.specialist}" if is_check else f"{ticket.id}.{work.holding.fence}"
     made = Site(snapshot, configuration, cache, name, state.issue, shared, work.cancelled, began)
     checks = (

@@ -103,4 +103,5 @@ def _failure(setup: Setup, result: GuardedResult) -> InfrastructureError | Usage
     how = f"ended with exit code {result.exit_code}" if result.exit_code else "did not end well"
     if result.timed_out:
         how = f"took more than {setup.timeout_seconds:.0f} s"
-    return UsageError(f"{what} {how}: {one_line(setup.hide(result.output)[-500:]) or 'it printed nothing'}")
+    printed = one_line(setup.hide(result.output)[-500:]) or "it printed nothing"
+    return UsageError(f"{what} {how}: {printed}{result.refusal}")

@@ -5,7 +5,7 @@ MODE `namespace` runs the command in a PID namespace with a `/proc` to match: no
 and when the namespace's first process ends, the kernel kills all others. MODE `watched` needs nothing of the kernel:
 the guard is a subreaper and kills what descends from it; a command that kills its guard is left to the worker.
 RULES are those of `landlock.py`; they confine the command and not the guard, and none leave it all that the user may.
-A line `tmp PATH` among them names a folder that a namespace lays over `/tmp`.
+A line `tmp PATH` among them names a folder that a namespace lays over `/tmp`, and `closed PATH` one that it empties.
 
 LIFE is a pipe from the worker: a byte is a question, its end means that the worker is gone or wants an end, and
 everything the command started is killed. STATUS gets a line for each thing that happens: `unavailable REASON` (no
@@ -45,6 +45,7 @@ def main() -> None:
     is_first = mode == "namespace"
     if is_first:
         _become_first_process(life, status)
+        _close(rules)
         rules = _with_own_tmp(rules)
     else:
         set_subreaper(on=True)
@@ -123,6 +124,21 @@ def _become_first_process(life: int, status: int) -> None:
         _exit_unavailable(status, f"mount /proc: {error.strerror}")
 
 
+def _close(rules: str) -> None:
+    """Lay nothing over the places of sockets, and new terminals over others': rules do not keep these apart."""
+    for path in [os.fsencode(line[7:]) for line in rules.splitlines() if line.startswith("closed ")]:
+        _lay(path, b"tmpfs" if os.path.isdir(path) else None)
+    if rules:
+        _lay(b"/dev/pts", b"devpts", b"ptmxmode=0666")
+
+
+def _lay(path: bytes, kind: bytes | None, data: bytes | None = None) -> None:
+    try:
+        _call("mount", b"/dev/null", path, kind, MS_NOSUID if kind else MS_BIND, data)
+    except OSError:
+        return
+
+
 def _with_own_tmp(rules: str) -> str:
     """Mount the folder that the rules name over `/tmp`; returns the remaining rules."""
     named = [line for line in rules.splitlines() if line.startswith("tmp ")]
@@ -198,7 +214,7 @@ def _confining(rules: str) -> Callable[[], None]:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     landlock = __import__("landlock")
     made = landlock.ruleset(rules)
-    return lambda: landlock.enforce(made)
+    return lambda: landlock.enforce(made, rules)
 
 
 def _start(argv: list[str], confine: Callable[[], None]) -> tuple[int, int]:

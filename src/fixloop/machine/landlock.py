@@ -17,6 +17,9 @@ OLDEST = 2
 """Earlier versions do not allow moving files between folders."""
 KNOWN = 7
 WITH_NETWORK = 4
+WITH_SCOPES = 6
+SCOPED = "scoped"
+"""The rules that allow everything but abstract sockets of outside processes, and signals to them."""
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _BY_VERSION = 1
 _BENEATH = 1
@@ -48,13 +51,15 @@ def ruleset(rules: str) -> int:
     """
     An open ruleset that allows reading everything except hidden paths, and writing writable ones.
 
-    `rules` has lines `hidden PATH`, `shown PATH` (below a hidden one), `writable PATH` and `network off`.
+    `rules` has lines `hidden PATH`, `shown PATH` (below a hidden one), `writable PATH` and `network off`, or is SCOPED.
     """
+    if rules == SCOPED:
+        return _call(_CREATE, struct.pack("=QQQ", 0, 0, _SCOPES), 24, 0)
     lines = [line.partition(" ")[::2] for line in rules.splitlines()]
     hidden = [path for kind, path in lines if kind == "hidden"]
     all_files = (1 << {1: 13, 2: 14}.get(version(), 15)) - 1
     asked = struct.pack("=QQQ", all_files, _TCP if ("network", "off") in lines else 0, _SCOPES)
-    size = 8 if version() < WITH_NETWORK else 16 if version() < 6 else 24
+    size = 8 if version() < WITH_NETWORK else 16 if version() < WITH_SCOPES else 24
     made = _call(_CREATE, asked[:size], size, 0)
     allowed = [("/", _LIST), *((path, _READ | _EXECUTE) for path in around("/", hidden))]
     allowed += [(path, _READ | _EXECUTE | _LIST) for kind, path in lines if kind == "shown"]
@@ -77,9 +82,9 @@ def ruleset(rules: str) -> int:
     return made
 
 
-def enforce(made: int) -> None:
-    """Give up the rights outside the ruleset, for good."""
-    for number in _CAPABILITIES:
+def enforce(made: int, rules: str) -> None:
+    """Give up the rights outside the ruleset, for good; bubblewrap, for which SCOPED is, needs its capabilities."""
+    for number in () if rules == SCOPED else _CAPABILITIES:
         _LIBRARY.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     try:
         _call(_RESTRICT, made, 0)

@@ -7,6 +7,7 @@ not guess: bubblewrap is tested by running a program, and a command whose rules 
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,14 +88,17 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
         raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
     real = _resolved(what)
-    # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
     words = [str(cwd), *map(str, real.writable), __file__, sys.executable]
+    closed = tuple(_session_places((*words, str(real.tmp))))
+    real = real._replace(hidden=(*real.hidden, *closed))
+    # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
     words += [word for value in env.values() for word in value.split(os.pathsep)]
     covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
     if means.name == "bubblewrap":
         own = {"TMPDIR": TEMPORARY if covers else str(real.tmp)}
-        return Confined(means.name, before=_bubblewrap(real, covers=covers), variables=own)
+        return Confined(means.name, _bubblewrap(real, covers=covers), _scope(_program()), own)
     rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
+    rules += [f"closed {path}" for path in closed]
     rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
     rules += [] if real.network else ["network off"]
     return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
@@ -161,10 +165,27 @@ def _refusal_of_bubblewrap() -> str:
     if program not in _answers:
         before = _bubblewrap(Confinement(()), covers=False)
         env = {"PATH": os.defpath}
-        ran = run_guarded((*before, "true"), cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS)
+        how = Confined(before=before, rules=_scope(program))
+        ran = run_guarded(["true"], cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS, confined=how)
         said = " ".join(ran.output.split())[:200]
         _answers[program] = "" if ran.exit_code == 0 else f"bubblewrap does not run here ({said})"
     return _answers[program]
+
+
+def _scope(program: str) -> str:
+    """The rules under which bubblewrap starts, for sockets without a path; a setuid program would lose its rights."""
+    is_possible = landlock.version() >= landlock.WITH_SCOPES and not os.stat(program).st_mode & stat.S_ISUID
+    return landlock.SCOPED if is_possible else ""
+
+
+def _session_places(needed: Sequence[str]) -> Iterator[Path]:
+    """Sockets of the user's session, whose services start programs, type or sign; none above what is `needed`."""
+    named = (os.environ.get(name, "") for name in ("XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"))
+    system = ("/run/screen", "/run/systemd/private", "/run/dbus/system_bus_socket")
+    for place in filter(os.path.isabs, (f"/run/user/{os.getuid()}", *system, *named)):
+        real = Path(os.path.realpath(place))
+        if real.exists() and not any(Path(each).is_relative_to(real) for each in needed):
+            yield real
 
 
 def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:

@@ -12,12 +12,14 @@ from fixloop.errors import UsageError
 from fixloop.integrity.parts import has_parts, judging_part
 from fixloop.integrity.paths import UNTOLD, Kind, Trust, kind_of, matches, shipped
 from fixloop.repository.git import Git, shown
-from fixloop.repository.tree import ABSENT, Delta, deltas, tree_id
+from fixloop.repository.tree import ABSENT, NEVER, Delta, deltas, tree_id
 
 DIFF_BYTES: Final = 1024 * 1024
 """Nobody reads more; the commit itself is complete."""
 NAMES_BYTES: Final = 4_000_000
 """Each state of the workflow holds the names, and so does everybody who reads it."""
+_UNSEEN: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Characters that a file system may ignore in a name."""
 _MOST_SOUGHT: Final = 50
 """The most changed files that are searched for in the tests: each costs a search of the tree."""
 _ASSERTS: Final = re.compile(r"^[ \t]*assert|AssertionError|pytest|unittest", re.MULTILINE)
@@ -44,6 +46,9 @@ def change_between(git: Git, old: str, new: str) -> Change:
             f"{len(changed):,} files were changed, whose names have {size:,} bytes, and at most {NAMES_BYTES:,} are "
             "kept; remove them, or have git ignore them"
         )
+    for path in (os.fsdecode(delta.path) for delta in changed if not delta.is_deletion):
+        if not NEVER.isdisjoint(os.fsencode(_UNSEEN.sub("", path).casefold()).split(b"/")):
+            raise UsageError(f"{shown(os.fsencode(path))} is no part of the project; remove it")
     marks = judging(git, old, changed)
     return Change(
         commit=new,

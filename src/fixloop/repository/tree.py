@@ -58,6 +58,8 @@ MOST_NESTED: Final = 500
 GITLINK: Final = "160000"
 SYMLINK: Final = "120000"
 ABSENT: Final = "000000"
+_OF_A_FILE: Final = (b"error: open(", b"fatal: failed to encode", b"fatal: BOM is", b"fatal: true/false ")
+"""What git says of a file, or of its encoding in `.gitattributes`, whoever wrote it."""
 _LOOKED_AT: Final = 8000
 """The bytes that decide whether a file is binary, as in git."""
 OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -282,10 +284,10 @@ def _hash(own: Git, files: list[bytes]) -> None:
         accept=(0, 128),
     )  # fmt: skip
     if done.returncode:
-        unreadable = [line for line in done.stderr.splitlines() if line.startswith(b"error: open(")]
+        unreadable = [line for line in done.stderr.splitlines() if line.startswith(_OF_A_FILE)]
         if not unreadable:
             raise explained("update-index", done, own.directory)
-        said = shown(unreadable[0].removeprefix(b"error: "))
+        said = shown(unreadable[0].partition(b": ")[2])
         raise UsageError(f"a file in {own.directory} cannot be read: {said}")
 
 

@@ -47,6 +47,9 @@ def serve(
         Option(metavar="ADDRESS", help="A proxy that signs people in: an address or a network."),
     ] = None,
     proxy_header: Annotated[str, Option(help="The header with the person's name.")] = "X-Forwarded-User",
+    secret: Annotated[
+        str, Option("--proxy-secret", envvar="FIXLOOP_SERVE_PROXY_SECRET", help="Sent as X-Fixloop-Proxy.")
+    ] = "",
     repository: Annotated[
         list[str] | None,
         Option(metavar="URL|PATH", help="Let the API submit this repository and any below it."),
@@ -106,7 +109,7 @@ def serve(
         from fixloop.serve.targets import Targets
     with open_session(create=True) as session, ExitStack() as running:
         tokens = Tokens(session.connection)
-        identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "")
+        identities = Identities(tokens, People(people), proxy or (), proxy_header if proxy else "", secret)
         named, is_secure = urlsplit(url).hostname, urlsplit(url).scheme == "https"
         hosts = (*_LOOPBACK, host, *([named] if named else ()))
         service = Service(session, tokens, repository or ())

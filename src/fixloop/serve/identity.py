@@ -16,14 +16,21 @@ from fixloop.serve.tokens import Tokens
 
 COOKIE: Final = "fixloop_session"
 CSRF_HEADER: Final = "X-CSRF-Token"
+PROXY_HEADER: Final = "X-Fixloop-Proxy"
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Identities:
     """Authenticates callers by what this deployment trusts."""
 
-    def __init__(self, tokens: Tokens, people: People, proxies: Sequence[str] = (), header: str = "") -> None:
-        """`proxies` are the addresses or networks whose `header` names a person. UsageError: one is malformed."""
+    def __init__(
+        self, tokens: Tokens, people: People, proxies: Sequence[str] = (), header: str = "", secret: str = ""
+    ) -> None:
+        """`proxies` are the addresses or networks whose `header` names a person, if they also send `secret`: a check on
+        the proxy's machine has its address. UsageError: an address is malformed, or the secret missing or short."""
+        if proxies and len(secret) < 16:
+            raise UsageError(f"--proxy needs a FIXLOOP_SERVE_PROXY_SECRET, which it sends as {PROXY_HEADER}")
+        self._secret = secret.encode()
         self.tokens = tokens
         self.people = people
         self._proxies: list[IPv4Network | IPv6Network] = []
@@ -64,9 +71,10 @@ class Identities:
 
     def _proxied(self, request: Request) -> Caller | None:
         name = request.headers.get(self._header, "") if self._header else ""
-        is_proxy = False
+        is_proxy, sent = False, request.headers.get(PROXY_HEADER, "").encode()
         with suppress(ValueError):
             is_proxy = any(ip_address(address_of(request)) in network for network in self._proxies)
+        is_proxy = is_proxy and hmac.compare_digest(sent, self._secret)
         person = self.people.known(name, PROXY) if name and is_proxy else None
         return person and person._replace(csrf=self.tokens.csrf_of(name))
 
