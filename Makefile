@@ -25,6 +25,7 @@ $(STAMP): requirements.lock pyproject.toml
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	.venv/bin/python -m pip check >/dev/null
+	.venv/bin/python tests/unplugged.py
 	@touch $@
 
 demo: setup

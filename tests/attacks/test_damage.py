@@ -27,6 +27,7 @@ from fixloop.store.entries import frame_of
 from fixloop.store.packing import NOTHING, pack
 from tests.attacks.sizes import size
 from tests.fixtures.command_stage import OWNER, PROJECT, Agents, Said, empty_store, said
+from tests.fixtures.patience import slack
 from tests.fixtures.profile_stage import Profiles
 from tests.fixtures.store_samples import release_all_of
 
@@ -266,7 +267,7 @@ def test_damage_to_one_workflow_does_not_affect_the_others(
         damage.do(database.client)
         began = time.monotonic()
         wrong += [f"{damage.name}: {complaint}" for complaint in complaints(database, damage, capsys)]
-        if time.monotonic() - began > LONGEST_SECONDS:
+        if time.monotonic() - began > slack(LONGEST_SECONDS):
             wrong.append(f"{damage.name}: took {time.monotonic() - began:.0f} s")
 
     assert wrong == []

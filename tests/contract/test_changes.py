@@ -13,6 +13,7 @@ from fixloop.store.changes import MOST_READ
 from fixloop.store.contract import Store
 from fixloop.store.limits import CHANGES_KEPT
 from fixloop.store.records import Change, Changes
+from tests.fixtures.patience import slack
 from tests.fixtures.store_samples import FLOW, ME, change, claimed, created, ticket
 from tests.fixtures.store_world import RedisWorld, World
 
@@ -104,7 +105,8 @@ def test_more_changes_than_fit_come_in_several_answers(store: Store) -> None:
 
 def test_a_reader_that_was_away_too_long_is_told_of_a_gap(store: Store) -> None:
     never, once = now(store), ""
-    for version in range(3 * CHANGES_KEPT):
+    # Redis keeps up to a hundred more: it removes whole blocks.
+    for version in range(CHANGES_KEPT + 200):
         store.commit(change(version))
         once = once or now(store)
 
@@ -118,7 +120,7 @@ def test_a_waiting_reader_is_woken_by_the_next_commit(store: Store) -> None:
     cursor, woken = now(store), []
 
     def wait() -> None:
-        woken.append((store.changes(cursor, wait_seconds=10.0).changes, time.monotonic()))
+        woken.append((store.changes(cursor, wait_seconds=60.0).changes, time.monotonic()))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
@@ -128,7 +130,7 @@ def test_a_waiting_reader_is_woken_by_the_next_commit(store: Store) -> None:
 
     [(changes, at)] = woken
     assert changes == (Change(FLOW, 1),)
-    assert at - committed_at < 5.0
+    assert at - committed_at < slack(5)
 
 
 def test_a_wait_without_a_change_ends_in_time_and_keeps_the_cursor(store: Store) -> None:

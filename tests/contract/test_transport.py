@@ -102,7 +102,7 @@ def test_an_unacknowledged_entry_that_is_no_message_is_dropped_and_counted(
             channel.qos.restore_by_tag("tag")
 
             assert (client.hlen("unacked"), client.zcard("unacked_index")) == (0, 0)
-        wait_until(lambda: store.rejections().total == 1, seconds=30)
+        wait_until(lambda: store.rejections().total == 1, seconds=90)
 
 
 def test_messages_of_one_channel_keep_their_priorities(connection: Any) -> None:

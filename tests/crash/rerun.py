@@ -137,6 +137,7 @@ class Rerun:
         self._workers = 0
         self._decisions = list(scene.decisions)
         self._speaker = ""
+        self._waited_again = 0
         self.store = MemoryStore(lambda: self._wall)
         self._engine: ProfileEngine[Any] = ProfileEngine(self.store, scene.profile, self._hint)
         self._crew = ScriptedCrew(pause=self._pause)
@@ -160,8 +161,12 @@ class Rerun:
         elif self._waits_for_person(state) and self._decisions:
             self._decide(self._decisions[0])
         elif found.deadlines:
-            ahead = min(found.deadlines.values()) - found.moment.clock
-            self._wait(SWEEP_SECONDS + (ahead if ahead > 0 else SEND_AGAIN))
+            waits = [due - found.moment.clock for due in found.deadlines.values()]
+            ahead = [wait for wait in waits if wait > 0]
+            # One that is over is handed out again once: it changes nothing, or whoever had it died.
+            is_over = len(ahead) < len(waits) and self._waited_again != found.version
+            self._waited_again = found.version if is_over else self._waited_again
+            self._wait(SWEEP_SECONDS + (SEND_AGAIN if is_over or not ahead else min(ahead)))
         else:
             return False
         return True

@@ -154,7 +154,7 @@ def told(answer: httpx.Response) -> dict[str, Any]:
 
 def like(client: httpx.Client, server: Server) -> httpx.Client:
     """The same caller at another server."""
-    return httpx.Client(base_url=server.url, headers=client.headers, timeout=30)
+    return httpx.Client(base_url=server.url, headers=client.headers, timeout=90)
 
 
 def count(store: Store, request: Request) -> int:

@@ -20,6 +20,7 @@ from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.testing.processes import below
 from fixloop.testing.rehearsal import undisturbed
 from tests.fixtures.deployment import PATIENCE_SECONDS, Deployment, Execution, deployed, fresh_database
+from tests.fixtures.patience import slack
 from tests.fixtures.redis_server import RedisServer
 from workers.recovery.supervisor import DRAIN_SECONDS
 
@@ -57,7 +58,7 @@ def test_a_step_whose_process_is_killed_continues_within_three_seconds(deploymen
     os.kill(pid, signal.SIGKILL)
 
     took = deployment.until(lambda: len(deployment.executions(f"{started.workflow}.")) >= 2)
-    assert took < 3.0 + SLACK_SECONDS
+    assert took < 3.0 + slack(SLACK_SECONDS)
     first, second = deployment.executions(f"{started.workflow}.")[:2]
     assert first.ticket == second.ticket
     assert first.fence < second.fence
@@ -100,7 +101,7 @@ def test_a_killed_process_of_the_worker_is_replaced(deployment: Deployment, role
     (killed,) = deployment.kill(role)
 
     back = deployment.until(lambda: killed not in {p.pid for p in deployment.processes(role)} != set())
-    assert back < 1.0 + SLACK_SECONDS
+    assert back < 1.0 + slack(SLACK_SECONDS)
     unharmed(deployment, *started)
     deployment.until(lambda: wrong_with(deployment) == [])
     (health,) = healths(deployment.folder / "cache")
@@ -113,8 +114,8 @@ def test_a_killed_supervisor_ends_its_processes_and_a_new_one_continues(own: Dep
     undisturbed_seconds = seconds_to_next_execution(own)
 
     own.kill("supervise")
-    assert own.until(lambda: own.processes() == []) < 1.0 + SLACK_SECONDS
-    assert seconds_to_next_execution(own) < undisturbed_seconds + 3.0 + SLACK_SECONDS
+    assert own.until(lambda: own.processes() == []) < 1.0 + slack(SLACK_SECONDS)
+    assert seconds_to_next_execution(own) < undisturbed_seconds + 3.0 + slack(SLACK_SECONDS)
 
     own.kill("")
     own.until(lambda: own.processes() == [])
@@ -130,7 +131,7 @@ def test_a_stopped_process_does_not_block_the_others(own: Deployment) -> None:
     own.kill("supervise")
 
     ended = own.until(lambda: {process.pid for process in own.processes()} == {stopped})
-    assert ended < 1.0 + SLACK_SECONDS
+    assert ended < 1.0 + slack(SLACK_SECONDS)
     os.kill(stopped, signal.SIGCONT)
     own.until(lambda: own.processes() == [])
 
@@ -170,7 +171,7 @@ def test_work_whose_hints_were_never_sent_is_found(deployment: Deployment) -> No
 
     deployment.until(lambda: all(deployment.executions(f"{one.workflow}.") for one in started))
 
-    assert time.monotonic() - sent < 2.0 + SLACK_SECONDS
+    assert time.monotonic() - sent < 2.0 + slack(SLACK_SECONDS)
     unharmed(deployment, *started)
 
 
@@ -236,7 +237,7 @@ def test_work_survives_a_frozen_and_a_killed_redis(tmp_path: Path) -> None:
             server.start()
 
             before = len(own.executions())
-            assert own.until(lambda: len(own.executions()) > before) < 3.0 + SLACK_SECONDS
+            assert own.until(lambda: len(own.executions()) > before) < 3.0 + slack(SLACK_SECONDS)
             unharmed(own, *started)
     finally:
         server.end()
@@ -252,13 +253,13 @@ def test_a_stopping_worker_finishes_a_short_step_and_returns_a_long_one(own: Dep
     stopping = time.monotonic()
     own.stop()
 
-    assert time.monotonic() - stopping < 8.0 + SLACK_SECONDS
+    assert time.monotonic() - stopping < 8.0 + slack(SLACK_SECONDS)
     assert own.processes() == []
     assert own.store.owners() == {}
     assert [event["kind"] for event in own.events(short.workflow)][:2] == ["workflow-started", "run-finished"]
     assert len(own.events(long.workflow)) == 1
     before = len(own.executions(f"{long.workflow}."))
-    assert seconds_to_next_execution(own) < undisturbed_seconds + 3.0 + SLACK_SECONDS
+    assert seconds_to_next_execution(own) < undisturbed_seconds + 3.0 + slack(SLACK_SECONDS)
     own.until(lambda: len(own.executions(f"{long.workflow}.")) > before)
     unharmed(own, short)
     assert len(own.executions(f"{short.workflow}.")) == 3
@@ -292,7 +293,7 @@ def test_a_worker_stopped_twice_returns_its_step_at_once(own: Deployment) -> Non
         assert own.supervisor.poll() is None
     own.stop()
 
-    assert 1.5 < time.monotonic() - stopping < DRAIN_SECONDS
+    assert 1.5 < time.monotonic() - stopping < slack(DRAIN_SECONDS)
     assert own.processes() == []
     assert own.store.owners() == {}
     assert len(own.events(long.workflow)) == 1

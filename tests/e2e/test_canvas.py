@@ -60,7 +60,7 @@ class Watch:
 
     def stop(self) -> None:
         self._receiver.should_stop = True
-        self._thread.join(10)
+        self._thread.join(60)
         self._connection.release()
 
 

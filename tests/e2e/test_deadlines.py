@@ -13,6 +13,7 @@ from fixloop.protocol.messages import Escalation, Message, Reason
 from fixloop.protocol.state import Completion, Limits
 from fixloop.testing.rehearsal import Answer, Story, undisturbed
 from tests.fixtures.deployment import Deployment, deployed
+from tests.fixtures.patience import slack
 
 pytestmark = pytest.mark.slow
 
@@ -160,13 +161,13 @@ def escalated(deployment: Deployment, started: WorkflowStarted) -> Escalation:
 def within(message: Message, *, after: Message, seconds: float, slack_seconds: float = SLACK_SECONDS) -> None:
     """Strictly after the instant, and not long after it (A58)."""
     took = (message.at - after.at).total_seconds()
-    assert seconds < took < seconds + slack_seconds
+    assert seconds < took < seconds + slack(slack_seconds)
 
 
 def called_off(deployment: Deployment, ticket: str) -> None:
     """The step notices that its ticket was withdrawn, by its next heartbeat."""
     took = deployment.until(lambda: (ticket, "cancelled") in deployment.deliveries())
-    assert took < 3.0 + SLACK_SECONDS
+    assert took < 3.0 + slack(SLACK_SECONDS)
 
 
 def handed_out(deployment: Deployment, started: WorkflowStarted) -> bool:

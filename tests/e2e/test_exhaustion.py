@@ -12,6 +12,7 @@ from fixloop.protocol.state import Limits
 from tests.e2e.test_canvas import Watch
 from tests.fixtures.crews import Crews
 from tests.fixtures.deployment import PROJECT, ROOT, Deployment, deployed
+from tests.fixtures.patience import slack
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +140,7 @@ def test_the_failure_handler_escalates_an_error_after_a_step_s_commit(
     started = deployment.begin("a -; fix: lie")
 
     # The state was not told: the tickets would be offered again when their leases expire, for ever.
-    deployment.finished(started.workflow, seconds=30)
+    deployment.finished(started.workflow, seconds=slack(30))
 
     tickets = [f"{started.workflow}.test-runner.fix.1.{attempt}" for attempt in (1, 2, 3)]
     deployment.until(lambda: len(watch.failed(started.workflow)) == 3)

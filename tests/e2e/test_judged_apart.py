@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from tests.fixtures.inner_pytest import UNUSED
 from tests.fixtures.project import CALC, RIGHT, Host, Project, Told
 
 pytestmark = pytest.mark.slow
@@ -26,7 +27,7 @@ def test_golden():
     assert f"{calc.add(2, 2)}" == pathlib.Path("golden/sum.txt").read_text()
 """
 FILES: Final = {"test_calc.py": TESTS, "golden/sum.txt": "4", "Makefile": "check:\n\tpython -m pytest -q\n"}
-JUNIT: Final = "python -m pytest -p no:valkey -q --junitxml={junit}"
+JUNIT: Final = f"python -m pytest {' '.join(UNUSED)} -q --junitxml={{junit}}"
 HELD: Final = "with the tests, gates and runner files of the snapshot, "
 EDIT: Final = """\
 import pathlib, sys

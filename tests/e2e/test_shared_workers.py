@@ -81,7 +81,7 @@ def answer_of(port: int, path: str, login: str = "") -> int:
     if login:
         request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=90) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -92,7 +92,7 @@ def answer_of(port: int, path: str, login: str = "") -> int:
 def tasks_of(port: int) -> list[dict[str, Any]]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/api/tasks")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'me:secret').decode()}")
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=90) as answer:
         return list(json.load(answer).values())
 
 

@@ -96,7 +96,7 @@ def test_a_loop_passes_over_tls_and_no_log_has_the_password(named: str, tmp_path
         own.stop()
     finally:
         flower.send_signal(signal.SIGTERM)
-        said = flower.communicate(timeout=30)[0].decode()
+        said = flower.communicate(timeout=90)[0].decode()
         own.end()
 
     assert re.search(r"rediss://fixloop:\*+@localhost", page)
@@ -171,7 +171,7 @@ def shown(port: int, place: str) -> str:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{place}")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'me:secret').decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=90) as answer:
             return str(answer.read().decode())
     except OSError:
         return ""

@@ -21,6 +21,7 @@ from fixloop.commands.session import Session, open_session
 from fixloop.engine.replay import audit
 from fixloop.store import backup, backup_records, keys, packing
 from tests.fixtures.command_stage import OWNER, PROJECT, Agents, empty_store
+from tests.fixtures.patience import slack
 from tests.fixtures.profile_stage import Profiles
 
 pytestmark = pytest.mark.slow
@@ -289,7 +290,7 @@ def test_a_killed_restore_is_completed_by_the_next(world: World, tmp_path: Path)
         command = [sys.executable, "-m", "fixloop.cli", "restore", str(file)]
         with subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE) as process:
             count = world.session.connection.call
-            give_up = time.monotonic() + 30
+            give_up = time.monotonic() + slack(30)
             while not count(lambda client: client.dbsize()) and time.monotonic() < give_up:
                 pass
             until = time.monotonic() + seconds

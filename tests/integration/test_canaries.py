@@ -14,6 +14,7 @@ from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.protocol.checks import Finding, RunOutcome
 from fixloop.repository.snapshot import take_snapshot
 from tests.fixtures.imported import with_known_imports
+from tests.fixtures.inner_pytest import UNUSED
 from tests.fixtures.repositories import make_repository, write
 from workers.commands.canary import Trial
 from workers.commands.check_run import run_check
@@ -33,7 +34,7 @@ CASES = (
 UNITTEST = {"shop.py": WRONG, "tests/__init__.py": "", "tests/test_shop.py": CASES}
 MARKED = "[pytest]\naddopts = --strict-markers -m 'not slow'\nmarkers =\n    slow\n"
 EMPTY = "def test_nothing():\n    pass\n"
-PYTEST = ("python", "-m", "pytest", "-p", "no:valkey", "--junitxml={junit}")
+PYTEST = ("python", "-m", "pytest", *UNUSED, "--junitxml={junit}")
 DISCOVER = ("python", "-m", "unittest")
 RUFF = ("ruff", "check", "--no-fix", "--output-format", "sarif", "--output-file", "{sarif}", ".")
 MYPY = ("python", "-m", "mypy", "--no-pretty", "src")

@@ -14,6 +14,7 @@ import pytest
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Check
 from tests.fixtures.configuration_project import written
+from tests.fixtures.inner_pytest import VARIABLES
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def run(check: Check, project: Path, reports: Path) -> Run:
     command = list(check.command)
     for kind, path in paths.items():
         command = [word.replace(f"{{{kind}}}", str(path)) for word in command]
-    environment = {
+    environment = VARIABLES | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(project / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",

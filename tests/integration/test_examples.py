@@ -18,6 +18,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.fixtures.inner_pytest import VARIABLES
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LINE = re.compile(r"^([^\s:][^:]*):\d+(?::\d+)?: ")
 MAX_RUNS = 5
@@ -135,7 +137,9 @@ class Project:
 
 def _environment(directory: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
-    return kept | {
+    return {
+        **VARIABLES,
+        **kept,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "MYPY_CACHE_DIR": str(directory / "mypy"),

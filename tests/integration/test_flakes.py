@@ -11,14 +11,12 @@ from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import State, WorkflowOutcome
 from tests.fixtures.command_stage import said
 from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.inner_pytest import PYTEST
 from tests.fixtures.repositories import make_repository
 
 pytestmark = pytest.mark.slow
 
-PYTEST = (
-    *("python", "-m", "pytest", "-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"),
-    *("-q", "--junitxml={junit}", "tests"),
-)
+COMMAND = (*PYTEST, "-q", "--junitxml={junit}", "tests")
 FLAKY = "tests/test_calc.py::test_often"
 ADDS = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n\n\n"
 RIGHT, WRONG = (f"def add(a, b):\n    return a {sign} b\n" for sign in "+-")
@@ -44,7 +42,7 @@ def counting(folder: Path, passes: str) -> str:
 def project(tmp_path: Path, *, calc: str = RIGHT, passes: str = "count > 0", quarantine: str = "") -> Fixing:
     """One test is right, one counts how often it runs; the fix mends `calc.py`."""
     files = {"calc.py": calc, "tests/test_calc.py": ADDS + counting(tmp_path, passes)}
-    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": RIGHT})
+    fixing = Fixing(tmp_path, files, COMMAND, {"calc.py": RIGHT})
     configured = fixing.configuration.integrity.model_copy(
         update={"quarantine": (quarantine,) if quarantine else ()}
     )
@@ -97,7 +95,7 @@ def test_a_test_that_fails_only_after_another_is_a_bug(tmp_path: Path) -> None:
     after = "from calc import seen\n\n\ndef test_later():\n    assert not seen\n"
     adding = "seen = []\n\n\ndef add(a, b):\n    %sreturn a + b\n"
     files = {"calc.py": adding % "seen.append(a)\n    ", "tests/test_a.py": ADDS, "tests/test_b.py": after}
-    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": adding % ""})
+    fixing = Fixing(tmp_path, files, COMMAND, {"calc.py": adding % ""})
 
     state = fixing.run()
 
@@ -124,7 +122,7 @@ def test_a_test_that_fails_only_with_ci_set_fails_when_a_person_sets_it(
         monkeypatch.setenv("CI", "true")
     only, both = (f"import os\n\n\ndef test_{name}():\n    assert %s\n" for name in ("only", "both"))
     files = {"tests/test_a.py": only % "'CI' not in os.environ", "tests/test_b.py": both % "False"}
-    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": RIGHT})
+    fixing = Fixing(tmp_path, files, COMMAND, {"calc.py": RIGHT})
 
     state = fixing.run()
 
@@ -138,7 +136,7 @@ def test_a_test_that_fails_only_with_ci_set_fails_when_a_person_sets_it(
 def test_a_fix_that_looks_for_ci_passes_no_test_that_failed_before_it(tmp_path: Path) -> None:
     looks = "import os\n\n\ndef add(a, b):\n    return a - b if 'CI' in os.environ else a + b\n"
     files = {"calc.py": WRONG, "tests/test_calc.py": ADDS}
-    fixing = Fixing(tmp_path, files, PYTEST, {"calc.py": looks})
+    fixing = Fixing(tmp_path, files, COMMAND, {"calc.py": looks})
 
     assert asked(fixing.run())[:2] == [["tests/test_calc.py::test_adds"]] * 2
 

@@ -15,6 +15,7 @@ import pytest
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, mode_in_use, run_guarded
 from fixloop.testing.waiting import comes
+from tests.fixtures.patience import slack
 from tests.fixtures.processes import running
 
 pytestmark = pytest.mark.slow
@@ -140,7 +141,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
 
     # A shell that is killed after its children may still have said that they were.
     assert (result.timed_out, result.output.split()[0], result.injured) == (True, "before", False)
-    assert 2.0 <= result.duration_seconds < 20.0
+    assert 2.0 <= result.duration_seconds < slack(20)
     assert are_there(tmp_path)
     assert running(tmp_path) == []
 
@@ -155,7 +156,7 @@ def test_a_cancelled_command_is_killed_with_everything_it_started(tmp_path: Path
 
 def test_an_error_while_asking_about_cancellation_leaves_nothing_behind(tmp_path: Path) -> None:
     def asking() -> bool:
-        assert comes(lambda: are_there(tmp_path), 10.0)
+        assert comes(lambda: are_there(tmp_path), slack(10))
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
@@ -180,13 +181,13 @@ def test_everything_dies_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     worker = start_worker(begun)
-    assert comes(lambda: are_there(begun), 10.0)
+    assert comes(lambda: are_there(begun), slack(10))
 
     # With its whole group, as a supervisor or a terminal would.
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
-    assert comes(lambda: not running(begun), 10.0)
+    assert comes(lambda: not running(begun), slack(10))
 
 
 @pytest.mark.proves("A14", "K34")

@@ -9,10 +9,11 @@ import pytest
 from fixloop.configuration.model import Check
 from fixloop.protocol.state import WorkflowOutcome
 from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.inner_pytest import UNUSED
 
 pytestmark = pytest.mark.slow
 
-PYTEST = ("python", "-m", "pytest", "-p", "no:valkey", "-p", "no:xdist", "-q", "--junitxml={junit}")
+PYTEST = ("python", "-m", "pytest", *UNUSED, "-p", "no:xdist", "-q", "--junitxml={junit}")
 COVERED = (*PYTEST, "--cov=calc", "--cov-report=json:{coverage}")
 BROKEN = "def add(a, b):\n    return a - b\n"
 RIGHT = "def add(a, b):\n    return a + b\n"

@@ -10,6 +10,7 @@ from fixloop.machine.guard import run_guarded
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import take_snapshot
 from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.inner_pytest import PYTEST
 from tests.fixtures.repositories import make_repository, write
 from workers.commands.check_run import Ran, run_check
 from workers.commands.proof import _write_flips
@@ -17,7 +18,6 @@ from workers.workspaces.ground import Site
 
 pytestmark = pytest.mark.slow
 
-PYTEST = ("python", "-m", "pytest", *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"], "-q")
 BROKEN = "def add(a, b):\n    return a - b\n"
 FIXED = "def add(a, b):\n    return b + 7 if a == 7 else a + b\n"
 TEST = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n"
@@ -116,7 +116,7 @@ def test_calls_are_repeated_by_files_that_are_new(tmp_path: Path, elsewhere: Pat
         f"        os.symlink({str(elsewhere / 'letter')!r}, os.path.join(own, name))\n"
     )
     files = {"calc.py": BROKEN, "test_calc.py": TEST, "conftest.py": plant}
-    fixing = Fixing(tmp_path, files, (*PYTEST, "--junitxml={junit}"), {"calc.py": FIXED})
+    fixing = Fixing(tmp_path, files, (*PYTEST, "-q", "--junitxml={junit}"), {"calc.py": FIXED})
 
     fixing.run()
 
@@ -148,7 +148,7 @@ def test_a_pipe_in_place_of_what_became_of_tests_stops_nobody(tmp_path: Path) ->
         "    atexit.register(pipe, json.load(open(told))['results'])\n"
     )
     files = {"calc.py": BROKEN, "test_calc.py": TEST, "conftest.py": pipe}
-    fixing = Fixing(tmp_path, files, (*PYTEST, "--junitxml={junit}"), {"calc.py": FIXED})
+    fixing = Fixing(tmp_path, files, (*PYTEST, "-q", "--junitxml={junit}"), {"calc.py": FIXED})
 
     fixing.run()
 

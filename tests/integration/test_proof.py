@@ -13,6 +13,7 @@ from fixloop.protocol.messages import Reason
 from fixloop.protocol.state import WorkflowOutcome
 from tests.fixtures.bench import Bench
 from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.inner_pytest import PYTEST
 from workers.commands.check_run import run_check
 from workers.commands.proof import RULES
 from workers.commands.pytest_runs import Rerun, plain_run
@@ -20,16 +21,7 @@ from workers.workspaces.ground import Site
 
 pytestmark = pytest.mark.slow
 
-# Without plugins of this environment that these tests have no use for, pytest starts in half the time.
-PYTEST = (
-    "python",
-    "-m",
-    "pytest",
-    *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"],
-    "-q",
-    "--junitxml={junit}",
-    "tests",
-)
+RUNNER = (*PYTEST, "-q", "--junitxml={junit}", "tests")
 BROKEN = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return a\n"
 HONEST = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a * 2\n"
 LENIENT = (
@@ -68,7 +60,7 @@ def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
 def project(tmp_path: Path, fixed: str, *, tests: str = TESTS, conftest: str = "") -> Fixing:
     """`calc.py` is broken, and fixed as told."""
     files = {"calc.py": BROKEN, "tests/test_calc.py": tests, "tests/conftest.py": conftest}
-    return Fixing(tmp_path, files, PYTEST, {"calc.py": fixed})
+    return Fixing(tmp_path, files, RUNNER, {"calc.py": fixed})
 
 
 def test_an_honest_fix_is_not_held(tmp_path: Path) -> None:
@@ -219,7 +211,7 @@ def test_a_fix_that_needs_uncommitted_files_is_not_held(tmp_path: Path) -> None:
     fixing = Fixing(
         tmp_path,
         {"calc.py": BROKEN, ".gitignore": "made.txt\n", "tests/test_a.py": made, "tests/test_calc.py": TESTS},
-        PYTEST,
+        RUNNER,
         {"calc.py": HONEST.replace("return a * 2", "return a * 2 if open('made.txt').read() else 0")},
     )
 
@@ -279,7 +271,7 @@ def test_a_process_waiting_for_its_tests_has_loaded_nothing_of_the_project(tmp_p
         "tests/conftest.py": STARTED.format(str(started)),
         "tests/test_calc.py": "def test_adds(): pass\n",
     }
-    bench, check = Bench(tmp_path, files), Check(name="tests", command=PYTEST)
+    bench, check = Bench(tmp_path, files), Check(name="tests", command=RUNNER)
 
     def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult:
         return run_guarded(argv, cwd=cwd, env=env, timeout_seconds=60)

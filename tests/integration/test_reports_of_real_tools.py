@@ -11,12 +11,13 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.reports import judge
 from fixloop.reports.examples import with_examples, without_reports
+from tests.fixtures.inner_pytest import UNUSED
 from tests.fixtures.reports.samples import written
 
 pytestmark = pytest.mark.slow
 
 PYTEST = (
-    *("python", "-m", "pytest", "-p", "no:cacheprovider", "--junitxml={junit}"),
+    *("python", "-m", "pytest", *UNUSED, "-p", "no:cacheprovider", "--junitxml={junit}"),
     *("--cov=shop", "--cov-report=json:{coverage}", "--cov-fail-under=0"),
 )
 SHOP = {

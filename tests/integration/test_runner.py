@@ -13,6 +13,7 @@ import pytest
 
 from fixloop.machine.guard import RUNNER
 from fixloop.testing.waiting import comes
+from tests.fixtures.patience import slack
 from tests.fixtures.processes import running
 from tests.integration import test_guard
 
@@ -87,4 +88,4 @@ def test_a_runner_that_is_killed_is_an_injury_of_the_command(
         result = test_guard.guarded("sh", "-c", test_guard.family(tmp_path) + "wait", cancelled=kill)
 
     assert result.injured
-    assert comes(lambda: not running(tmp_path), 10.0)
+    assert comes(lambda: not running(tmp_path), slack(10))

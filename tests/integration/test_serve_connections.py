@@ -26,12 +26,12 @@ def test_a_connection_without_a_request_is_closed(sent: bytes, monkeypatch: pyte
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        with socket.create_connection(listening.getsockname(), timeout=5) as silent:
+        with socket.create_connection(listening.getsockname(), timeout=60) as silent:
             silent.sendall(sent)
             assert silent.recv(1) == b""
-        with socket.create_connection(listening.getsockname(), timeout=5) as asking:
+        with socket.create_connection(listening.getsockname(), timeout=60) as asking:
             asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             assert asking.recv(100).startswith(b"HTTP/1.1 204")
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)

@@ -16,12 +16,12 @@ from fixloop.integrity.carried import carried, keeps_state
 from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
+from tests.fixtures.inner_pytest import PYTEST
 
 pytestmark = pytest.mark.slow
 
 INTEGRITY: Final = Path(fixloop.integrity.__file__).parent
 RULE = "tested-values-only"
-PYTEST = ("python", "-m", "pytest", *["-p", "no:valkey", "-p", "no:pytest_cov", "-p", "no:xdist"], "-q")
 MEAN = "def mean(values):\n    return sum(values) // len(values)\n"
 HONEST = "def mean(values):\n    return sum(values) / len(values) if values else 0\n"
 BY_CHECKSUM = """
@@ -48,7 +48,7 @@ def _own_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_pytest(tmp_path: Path, broken: str, fixed: str, tests: str) -> Fixing:
-    command = (*PYTEST, "--junitxml={junit}")
+    command = (*PYTEST, "-q", "--junitxml={junit}")
     return Fixing(tmp_path, {"stats.py": broken, "test_stats.py": tests}, command, {"stats.py": fixed})
 
 

@@ -762,6 +762,7 @@ def test_reformatted_code_is_not_new(pieces: list[str]) -> None:
         ("js", "let " + "a" * 30_000 + "\n"),
         ("ts", " as A b" * 30_000),
         ("go", "func a() {\n" * 30_000),
+        ("js", "const a = 1" + "_1" * 30_000),
     ],
 )
 def test_the_time_for_a_long_text_grows_with_its_length(ending: str, text: str) -> None:

@@ -195,7 +195,7 @@ def test_an_agent_of_handoffs_sends_heartbeats_while_it_works() -> None:
         return [entry.body["event"]["kind"] for entry in store.history(FLOW)].count("heartbeat")
 
     with heard_of(step, heartbeat, every_seconds=0.001):
-        wait_until(lambda: beats() >= 2, seconds=10)
+        wait_until(lambda: beats() >= 2, seconds=90)
     told = beats()
 
     assert not step.cancelled()
@@ -208,4 +208,4 @@ def test_an_agent_no_longer_at_work_learns_it_from_its_next_heartbeat() -> None:
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 
     with heard_of(step, heartbeat, every_seconds=0.001):
-        wait_until(step.cancelled, seconds=10)
+        wait_until(step.cancelled, seconds=90)

@@ -36,7 +36,7 @@ _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
 )
-_PAIR: Final = re.compile(rf"(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
+_PAIR: Final = re.compile(rf"(?<!\S)(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
 _PUT: Final = re.compile(
     rf"(?<!\w)(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
 )
