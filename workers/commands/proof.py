@@ -38,7 +38,7 @@ RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMB
 MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """The part of the check's duration that the rerun may take; at least `LEAST_SECONDS`."""
-LEAST_SECONDS: Final = 1.0
+LEAST_SECONDS: Final = 3.0
 MOST_BEHIND_SECONDS: Final = 10.0
 """For a rerun in the process of a canary, which ends after a minute."""
 _CASE: Final = re.compile(r"<testcase\b[^>]*")
