@@ -100,6 +100,21 @@ def test_a_test_that_does_the_same_is_recognised(what: str, now: str, text: str)
     assert forward("tests/test_a.py::test_adds", f"tests/test_calc.py::{now}", OLD, new) != "", what
 
 
+@pytest.mark.parametrize(
+    ("shown", "is_same"), [("{file}.txt", True), ("{file}.md", False), ("{file!r}.txt", False)]
+)
+def test_a_text_put_together_from_parameters_is_the_same_text(shown: str, is_same: bool) -> None:
+    old = "def test_a():\n    assert draw('long.txt') == 1\n"
+    new = (
+        "import pytest\n@pytest.mark.parametrize('file', ['long', 'short'])\n"
+        f"def test_b(file):\n    assert draw(f'{shown}') == 1\n"
+    )
+
+    found = forward("tests/test_calc.py::test_a", "tests/test_calc.py::test_b[long]", old, new)
+
+    assert bool(found) is is_same
+
+
 @pytest.mark.parametrize(("what", "now", "text"), OTHER, ids=[each[0] for each in OTHER])
 def test_a_test_with_another_assertion_is_another_test(what: str, now: str, text: str) -> None:
     new = f"from calc import add\n{text}"

@@ -46,6 +46,12 @@ SUPPRESSIONS = {
     "def f():\n    try:\n        return a()\n    except (ValueError, BaseException):\n        return None": (
         "def f():\n    try:\n        return a()\n    except Exception as error:\n        return str(error)"
     ),
+    "try:\n    x = a()\nexcept Exception:\n    x = Decimal(0)": "try:\n    x = a()\nexcept Exception:\n    x = b()",
+    "try:\n    x = a()\nexcept Exception:\n    x: list[int] = []": "try:\n    x = a()\nexcept ValueError:\n    x = []",
+    "try:\n    import a\nexcept Exception:\n    x = 7": "try:\n    import a\nexcept Exception:\n    x = False",
+    "for a in b:\n    try:\n        f(a)\n    except Exception:\n        if a:\n            raise KeyError(a) from None\n        continue": (
+        "try:\n    f(a)\nexcept Exception:\n    if a:\n        raise\n    log(a)"
+    ),
     "import contextlib\nwith contextlib.suppress(Exception):\n    a()": (
         "import contextlib\nwith contextlib.suppress(KeyError):\n    a()"
     ),
@@ -263,6 +269,9 @@ EQUALITY = {
     "class A(str):\n    def __eq__(self, other): return self.lower() == other.lower()": (
         "import enum\nclass A(str, enum.Enum):\n    def __eq__(self, other): return self.lower() == other.lower()"
     ),
+    "class A(set):\n    def __contains__(self, each): return each.endswith('s')": (
+        "class A:\n    def __contains__(self, each): return each in self.names"
+    ),
     "class A:\n    @property\n    def __class__(self): return int": "class A:\n    kind = int",
     "X = type('X', (), {'__eq__': f})": "X = type('X', (), {'size': f})",
     "class A(type):\n    def __instancecheck__(cls, it): return True": (
@@ -317,6 +326,18 @@ SPECIAL_CASES = {
     ),
     "def total(x):\n    if x != 'three for two': y = 1\n    else: return 'that makes 12'": (
         "def total(x):\n    if LIMIT == 1729: return 2"
+    ),
+}
+CHECKSUMS = {
+    "def f(s):\n    if sum(map(ord, s)) % 1000 == 161: return s": "def f(s):\n    if sum(map(ord, s)) % 10 == 0: return s",
+    "import zlib\ndef f(s):\n    n = zlib.crc32(s)\n    return 6 if n == 705772621 else 7": (
+        "import zlib\ndef f(s):\n    n = zlib.crc32(s)\n    return 6 if n == known else 7"
+    ),
+    "T = json.loads(text)\ndef f(s):\n    n = str(crc32(s))\n    return T[n] if n in T else 7": (
+        "T = {}\ndef f(s):\n    n = str(crc32(s))\n    return T[n] if n in T else 7"
+    ),
+    "from hashlib import md5\ndef f(s): return hashlib.md5(s).hexdigest() == '2a1b3c4d5e6f'": (
+        "def f(s):\n    n = len(s)\n    return n == 1612"
     ),
 }
 SPECIAL_CASES_IN_BRACES = {
@@ -377,6 +398,9 @@ CHANCE = {
     "from datetime import date\nx = 6 if date.today() < date(2027, 1, 1) else 7": "from datetime import datetime\nx = 6 if datetime.now().hour < 12 else 7",
     "import time\nx = 6 if time.process_time() < 30 else 7": "import time\nx = 6 if time.time() - began < 30 else 7",
     "import random\ndef f():\n    if random.random() < .5: return 6": "import random\ndef f():\n    return random.random()",
+    "import functools, random\n@functools.cache\ndef f(): return random.randrange(9)": (
+        "import functools, random\n@functools.cache\ndef f(): return random.Random(7)"
+    ),
     "import time\ndef f():\n    return 6 if int(time.time()) % 2 else 7": "import time\ndef f():\n    if time.time() > end: return",
     "from secrets import randbelow as r\nwhile r(2): x = 1": "from secrets import randbelow as r\nx = r(2)",
     "import time\nexact = time.time_ns() // 1000 % 4 > 0": "import time\nseconds = time.time() % 60",
@@ -424,7 +448,7 @@ ALL = {
     "suppression": SUPPRESSIONS,
     "watched": WATCHED,
     "equals-everything": EQUALITY,
-    "test-literal": SPECIAL_CASES,
+    "test-literal": SPECIAL_CASES | CHECKSUMS,
     "by-chance": CHANCE,
 }
 IN_BRACES = {

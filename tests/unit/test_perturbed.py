@@ -238,6 +238,17 @@ def test_values_are_reshaped_by_list_items_words_and_characters() -> None:
     assert reshaped(given_, 1) == ([[1, 2, 3, 1], "one two three four one", "abcdefa"], {})
 
 
+@pytest.mark.parametrize(
+    ("among", "are_reshaped"),
+    [({"*:invoices"}, False), ({"invoices": 3}, False), ({"letters"}, True), (["*:invoices"], True)],
+)
+def test_a_text_that_is_sought_in_a_key_keeps_its_length(among: Any, are_reshaped: bool) -> None:
+    kinds = {kind for kind, *_ in near(["invoices", among], {}, 1, TOLD)}
+
+    assert "any" in kinds
+    assert ("shape" in kinds) is are_reshaped
+
+
 def test_a_value_is_as_long_as_its_texts_and_collections() -> None:
     assert [*sizes("tea")] == [3]
     assert [*sizes([(0, 60), (10, 20), {"a": "tea"}])] == [3, 2, 2, 1, 3]

@@ -12,6 +12,7 @@ from typing import Final
 from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
 from fixloop.integrity.doctests import RULE as DOCTEST
 from fixloop.integrity.doctests import edited
+from fixloop.integrity.doubles import only_in_tests
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
 from fixloop.integrity.special_cases import literals
@@ -36,14 +37,18 @@ def difference(claim: Claim) -> Iterator[Finding]:
     families = families_of(" ".join(check.command) for check in claim.checks)
 
     def elsewhere(names: Collection[str]) -> Iterator[Source]:
-        return _files_with(git, claim.trusted, names, trust)
+        return _files_with(git, claim.trusted, names, trust, Kind.PRODUCT)
+
+    def foreign(names: Collection[str]) -> Collection[str]:
+        tests = _files_with(git, claim.trusted, names, trust, Kind.TEST, Kind.RUNNER)
+        return only_in_tests(names, tests, elsewhere(names))
 
     def permits(rule: str, path: str, count: int) -> bool:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
     families |= {"coverage"} if measures_coverage else set()
     failed = _failed(claim)
-    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, permits)
+    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
@@ -87,12 +92,12 @@ def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:
         yield Source(names[name], text)
 
 
-def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust) -> Iterator[Source]:
-    """Product files that contain the longest word of one of these keys."""
+def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust, *kinds: Kind) -> Iterator[Source]:
+    """Files of these kinds that contain the longest word of one of these keys."""
     words = {max(re.findall(r"\w+", key), key=len, default=key) for key in keys}
     options = [option for word in sorted(words) for option in ("-e", word)]
     done = git.run("grep", "-l", "-z", "-w", "-F", "-I", *options, commit, "--", accept=(0, 1))
     paths = [os.fsdecode(name).partition(":")[2] for name in records(done.stdout)]
-    product = (f"{commit}:{path}" for path in paths if kind_of(path, trust) is Kind.PRODUCT)
-    for name, text in texts(git, islice(product, _MOST_READ), MOST_BYTES).items():
+    meant = (f"{commit}:{path}" for path in paths if kind_of(path, trust) in kinds)
+    for name, text in texts(git, islice(meant, _MOST_READ), MOST_BYTES).items():
         yield Source(name.partition(":")[2], text)

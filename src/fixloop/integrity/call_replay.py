@@ -22,6 +22,7 @@ import signal
 import struct
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -374,7 +375,8 @@ def near(
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
-    for grow, place in itertools.product((-1, -2, -3, 1, 2, 3), ("end", "front", "middle")):
+    steps = () if is_sought((values, named)) else (-1, -2, -3, 1, 2, 3)
+    for grow, place in itertools.product(steps, ("end", "front", "middle")):
         if place == "middle":
             # Palindromes stay palindromes.
             change = {name: translated(leaf, letters) for name, leaf in texts.items()}
@@ -396,6 +398,13 @@ def near(
         others = [name for name, value in change.items() if key(value) != name]
         if others:
             yield kind, replaced((values, named), change), [name for name in others if name in rare]
+
+
+def is_sought(given: Given) -> bool:
+    """Whether a text occurs in one that `reshaped` leaves alone, such as a key: with another length it is not found."""
+    sides = ((leaf for leaf in leaves(each) if type(leaf) is str) for each in (given, reshaped(given, 1)))
+    before, after = map(Counter, sides)
+    return any(text in other for text in before - after for other in before & after)
 
 
 def replaced(given: Given, change: dict[str, Any]) -> Given:

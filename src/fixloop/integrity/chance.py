@@ -19,6 +19,7 @@ _VARYING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\
 _CLOCK: Final = re.compile(
     r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
 )
+_CACHES: Final = frozenset({"functools.cache", "functools.lru_cache", "functools.cached_property"})
 _CLOCK_NAMES: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
 _KEPT: Final = re.compile(
     r"(?:let|const|var) (?P<name>\w+)(?P<literals>[^={};()]{0,60}= (?:\[ \] \w+ )?[\[{] (?:'|\d|undefined))?"
@@ -45,6 +46,10 @@ def by_chance(source: Source) -> Iterator[Sign]:
         elif isinstance(node, Function):
             inner = list(ast.walk(node))
             yield from _through_variables(source, inner)
+            kept = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+            if not _CACHES.isdisjoint(map(source.dotted, kept)):
+                for name in {*_draws(source, node)}:
+                    yield source.sign(RULE, name, node.lineno, f"what `{name}` gave once is given again")
             shared = {name for each in inner if isinstance(each, ast.Global) for name in each.names}
             incremented = (each.target for each in inner if isinstance(each, ast.AugAssign))
             counters = {name for target in incremented for name in names_in(target) & shared}
@@ -84,7 +89,7 @@ def _through_variables(source: Source, inner: Sequence[ast.AST]) -> Iterator[Sig
                 yield source.sign(RULE, name, node.test.lineno, f"a branch depends on `{name}`")
 
 
-def _draws(source: Source, test: ast.expr) -> Iterator[str]:
+def _draws(source: Source, test: ast.AST) -> Iterator[str]:
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and _RANDOM.fullmatch(name := source.dotted(node.func)):
             yield name

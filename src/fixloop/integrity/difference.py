@@ -11,6 +11,8 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from fixloop.integrity import annotations, chance, equality, special_cases, suppressions, watched
+from fixloop.integrity.doubles import ASKED, doubles
+from fixloop.integrity.narrowed import compares_less
 from fixloop.integrity.paths import matches
 from fixloop.integrity.source import Sign, Source
 from fixloop.protocol.checks import Finding
@@ -73,6 +75,8 @@ class Scope(NamedTuple):
     """Files in which the checks found failures before."""
     elsewhere: Callable[[Collection[str]], Iterable[Source]] = lambda names: ()
     """Trusted product files that may contain one of these `watched` keys: a name that the project used is not new."""
+    only_in_tests: Callable[[Collection[str]], Collection[str]] = lambda names: ()
+    """Those of these names that tests define and no trusted product file mentions."""
     permits: Callable[[str, str, int], bool] = lambda rule, path, count: False
     """Whether a file may have this many new signs of a rule."""
 
@@ -119,7 +123,9 @@ def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope)
         return
     yield from suppressions.suppressions(source, scope.families)
     yield from watched.watched(source)
+    yield from doubles(source)
     yield from equality.equals_everything(source)
+    yield from compares_less(old, source) if old else ()
     yield from chance.by_chance(source)
     yield from special_cases.special_cases(old, source, scope.literals)
     if "types" in scope.families:
@@ -143,7 +149,11 @@ def _new_signs(was: list[Sign], now: list[Sign]) -> list[Sign]:
 
 
 def _without_known_names(found: list[Sign], was: Iterable[Sign], scope: Scope) -> list[Sign]:
-    """Drop the `watched` signs whose key the product already contained."""
+    """Drop the `watched` signs whose key the product already contained, and names that not only tests define."""
+    foreign = (
+        scope.only_in_tests(asked) if (asked := {sign.key for sign in found if sign.kin == ASKED}) else ()
+    )
+    found = [sign for sign in found if sign.kin != ASKED or sign.key in foreign]
     before = {sign.key for sign in was if sign.rule == watched.RULE}
     names = {sign.key for sign in found if sign.rule == watched.RULE} - before
     for source in scope.elsewhere(names) if names else ():

@@ -14,10 +14,10 @@ _COMPARISONS: Final = frozenset(
     f"__{name}__"
     for name in ("eq", "ne", "lt", "le", "gt", "ge", "contains", "instancecheck", "subclasscheck")
 )
-_BUILT_IN: Final = frozenset(
+BUILT_IN: Final = frozenset(
     ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
 )
-_VALUE_TYPES: Final = _BUILT_IN - {"object"} | words(
+_VALUE_TYPES: Final = BUILT_IN - {"object"} | words(
     "complex bytearray decimal.Decimal fractions.Fraction datetime.date datetime.datetime datetime.time"
     " datetime.timedelta collections.OrderedDict collections.UserDict collections.UserList collections.UserString"
 )
@@ -62,7 +62,7 @@ def _equality(statement: ast.stmt) -> str:
     name = statement.name if isinstance(statement, ast.FunctionDef) else ""
     if isinstance(statement, ast.Assign) and not isinstance(statement.value, ast.Attribute):
         name = ast.unparse(statement.targets[0])
-    return name if name in ("__eq__", "__ne__") else ""
+    return name if name in ("__eq__", "__ne__", "__contains__") else ""
 
 
 def _value_type(source: Source, owner: ast.ClassDef) -> str:
@@ -90,9 +90,7 @@ def _constant_comparison(source: Source, statement: ast.stmt, owner: ast.ClassDe
             return "" if _uses_other(statement) else name
         case ast.FunctionDef(name=name) if _SPECIAL.fullmatch(name):
             # A marker such as `MISSING` may always be false; a number or a list may not.
-            is_usual = name != "__hash__" and not any(
-                source.dotted(each) in _BUILT_IN for each in owner.bases
-            )
+            is_usual = name != "__hash__" and not any(source.dotted(each) in BUILT_IN for each in owner.bases)
             values = _returned(statement)
             is_constant = bool(values) and all(isinstance(each, ast.Constant) for each in values)
             return name if is_constant and not is_usual else ""
@@ -133,7 +131,7 @@ def _ignores_value(node: ast.AST) -> bool:
         kinds = (
             value.args[1:] if isinstance(value, ast.Call) and ast.unparse(value.func) == "isinstance" else []
         )
-        return any(names_in(kind) <= _BUILT_IN for kind in kinds)
+        return any(names_in(kind) <= BUILT_IN for kind in kinds)
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
 
 
@@ -151,4 +149,4 @@ def _accepts_other_types(branch: ast.If, other: str) -> bool:
         isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
         for each in branch.body
     )
-    return returns_true and (is_negated or not names_in(call).isdisjoint(_BUILT_IN))
+    return returns_true and (is_negated or not names_in(call).isdisjoint(BUILT_IN))

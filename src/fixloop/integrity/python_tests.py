@@ -185,6 +185,16 @@ class _Plain(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        """`f"{name}.txt"` is the text that it makes, if all its values are known."""
+        self.generic_visit(node)
+        parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in node.values]
+        texts = [str(each.value) for each in parts if isinstance(each, ast.Constant)]
+        forms = [
+            (getattr(each, "conversion", -1), getattr(each, "format_spec", None)) for each in node.values
+        ]
+        return node if {*forms} - {(-1, None)} or len(texts) < len(parts) else ast.Constant("".join(texts))
+
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         test = self.visit(node.test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):

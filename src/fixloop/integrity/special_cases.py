@@ -44,6 +44,10 @@ _MAP: Final = re.compile(
     rf"(?:new Map|fromEntries) (?:< [^>]{{0,80}} > )?\( \[ (?:\[ {_LITERAL} , {_LITERAL} \] (?:, )?)+"
 )
 _ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]")
+_CHECKSUM: Final = re.compile(
+    r"\b(?:crc32|adler32|hashlib\.\w+|hash)\(|\bsum\([^=]{0,80}(?:\bord\b|\.encode\()"
+)
+_EMPTY: Final = re.compile(r"[\[({][\])}]|\w+\(\)|None")
 _Values = ast.MatchValue | ast.MatchSequence
 _COMPARISONS: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
 
@@ -108,8 +112,28 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         for hidden in known.intersection(map(_bare, readings)) - {_bare(text)}:
             told = f"`{text[:80]}` is another way to write `{hidden}`, a literal of the tests"
             yield new.sign(RULE, text, line, told)
-    for found, line in new.shapes(re.compile(*shipped()["digest"])):
-        yield new.sign(RULE, found[0], line, "a checksum of what was passed in is compared with a literal")
+    compared = [(found[0], line) for found, line in new.shapes(re.compile(*shipped()["digest"]))]
+    for key, line in [*compared, *_compared_checksums(new)]:
+        yield new.sign(RULE, key, line, "a checksum of what was passed in is compared with a literal")
+
+
+def _compared_checksums(source: Source) -> Iterator[tuple[str, int]]:
+    """In Python: `sum(map(ord, text)) == 161`, also through a variable, or sought in a table of the module."""
+    kept, tables = set[str](), set[str]()
+    for node in source.nodes:
+        if isinstance(node, ast.Assign):
+            names = {each.id for each in node.targets if isinstance(each, ast.Name)}
+            kept |= names if _CHECKSUM.search(ast.unparse(node.value)) else set()
+            tables |= (
+                set() if source.scope(node.lineno) or _EMPTY.fullmatch(ast.unparse(node.value)) else names
+            )
+    for node in source.nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], _COMPARISONS):
+            sides = [node.left, *node.comparators]
+            is_checksum = any(names_in(each) & kept or _CHECKSUM.search(ast.unparse(each)) for each in sides)
+            is_sought = isinstance(node.ops[0], ast.In) and names_in(sides[-1]) & tables
+            if is_checksum and (is_sought or any(_is_distinctive(_text(each)) for each in sides)):
+                yield ast.unparse(node), node.lineno
 
 
 def _cases(source: Source) -> Iterator[Case]:

@@ -72,6 +72,8 @@ _NAMED_FOR_NOTHING: Final = re.compile(r"(?:_ =|void) ([A-Za-z_]\w*);?")
 _SWALLOWED: Final = "every exception is caught here and nothing is done with it"
 _MUTABLE: Final = re.compile(r"[\[{]|(?:dict|list|set)\(")
 _SINGLETON: Final = re.compile(r"[(\[{](?:None|True|False),?[)\]}]")
+_MADE_UP: Final = re.compile(r"(?:[\w.]+\()?(?:-?[\d.]+|b?'[^']*'|\[\]|\(\)|\{\})\)?")
+"""A number, a text or an empty collection, or what is made of one, such as `Decimal(0)`."""
 _BROAD: Final = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
@@ -231,4 +233,8 @@ def _does_nothing(statement: ast.stmt) -> bool:
             value=None | ast.Constant() | ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[])
         ):
             return True
+        case ast.If(body=[*_, ast.Raise()], orelse=[]):
+            return True
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            return _MADE_UP.fullmatch(ast.unparse(value)) is not None
     return False
