@@ -1,0 +1,171 @@
+"use strict";
+// Records the calls of functions that the product exports, with their arguments and answers, from outside the product.
+// NODE_OPTIONS load it into each process of a check. It writes one line per call: [places, steps, answer]. Steps are
+// calls: one of a function, or all calls of an object since the product made it.
+const fs = require("node:fs");
+const Module = require("node:module");
+const { fileURLToPath, pathToFileURL } = require("node:url");
+const { isMainThread, threadId } = require("node:worker_threads");
+const types = require("node:util").types;
+const { isPlain, thrown, told } = require("./values.cjs");
+
+const MOST_CALLS = 300;
+const MOST_OF_ONE = 30;
+const MOST_BYTES = 65536;
+const MOST_STEPS = 20;
+const settings = JSON.parse(fs.readFileSync(process.env.FIXLOOP_NODE_CALLS, "utf8"));
+const files = new Set(settings.files), changed = new Set(settings.changed);
+const replacements = new WeakMap(), originals = new WeakMap();
+const histories = new WeakMap();
+const exported = new Map();
+const written = new Set(), counts = new Map();
+let depth = 0, out;
+
+/** A function that records its calls; `historyOf` gives the earlier steps for what it is called on. */
+function recording(value, historyOf, how) {
+  if (typeof value !== "function" || originals.has(value)) return value;
+  const proxy = new Proxy(value, {
+    apply(target, self, given) {
+      const on = originals.get(self) ?? self;
+      return watched(() => Reflect.apply(target, on, given), historyOf(self), how, given);
+    },
+    construct(target, given, made) {
+      const by = made === proxy ? target : made;
+      return watched(() => Reflect.construct(target, given, by), historyOf(undefined), "new", given);
+    },
+  });
+  originals.set(proxy, value);
+  return proxy;
+}
+
+function watched(call, history, how, given) {
+  if (depth > 0 || !history || written.size >= MOST_CALLS) return call();
+  let count = given.length;
+  while (count > 0 && given[count - 1] === undefined) count -= 1;
+  const own = Array.prototype.slice.call(given, 0, count), isKnown = isPlain(own);
+  const steps = isKnown && history.steps?.length < MOST_STEPS ? [...history.steps, [how, JSON.parse(JSON.stringify(own))]] : null;
+  // What was called with something else cannot be called again.
+  if (how[0] === ".") history.steps = steps;
+  let answer, raised = true;
+  depth += 1;
+  try {
+    answer = call();
+    raised = false;
+  } catch (error) {
+    answer = error;
+    throw error;
+  } finally {
+    depth -= 1;
+    if (steps) ended(history.place, steps, answer, raised);
+  }
+  return steps && how[0] !== "." ? made(answer, history.place, steps) : answer;
+}
+
+function ended(place, steps, answer, raised) {
+  if (types.isPromise(answer)) {
+    answer.then((value) => write(place, steps, told(value).text), (error) => write(place, steps, thrown(error)));
+  } else {
+    write(place, steps, raised ? thrown(answer) : told(answer).text);
+  }
+}
+
+/** What a call answered; the calls of a function or object that it made are recorded as well. */
+function made(answer, place, steps) {
+  const [how, given] = steps.at(-1), history = { place, steps: [...steps.slice(0, -1), [how === "new" ? how : "make", given]] };
+  if (typeof answer === "function") return recording(answer, () => history, "()");
+  if (typeof answer !== "object" || answer === null || types.isProxy(answer)) return answer;
+  histories.set(answer, history);
+  if (Object.getPrototypeOf(answer) === Object.prototype) {
+    inPlace(answer, (each, name) => recording(each, () => history, `.${name}`));
+  }
+  return answer;
+}
+
+function inPlace(owner, other) {
+  for (const name of Object.getOwnPropertyNames(owner)) {
+    const field = Object.getOwnPropertyDescriptor(owner, name);
+    if (name !== "constructor" && typeof field.value === "function" && field.writable) owner[name] = other(field.value, name);
+  }
+}
+
+function write(place, steps, answer) {
+  const name = `${place.file}:${place.name}:${steps.map((step) => step[0])}`, count = counts.get(name) ?? 0;
+  const places = [[place.file, place.name, place.isModule]];
+  if (changed.has(place.file)) places.push(...others(place));
+  const line = JSON.stringify([places, steps, answer]), asked = JSON.stringify([place, steps]);
+  if (line.length > MOST_BYTES || written.has(asked) || written.size >= MOST_CALLS || count >= MOST_OF_ONE) return;
+  written.add(asked);
+  counts.set(name, count + 1);
+  out ??= fs.openSync(`${settings.calls}/${process.pid}-${threadId}`, "a", 0o600);
+  fs.writeSync(out, `${line}\n`);
+}
+
+/** The other changed modules that export the same: before the fix, a moved function was in one of them. */
+function others(place) {
+  const found = [], wanted = valueAt(exported.get(place.file)?.value, place.name);
+  for (const [file, { value, isModule }] of exported) {
+    if (file === place.file || !changed.has(file) || !wanted) continue;
+    for (const name of ["", ...Object.keys(value ?? {})]) {
+      const there = valueAt(value, name);
+      if (there && (there === wanted || originals.get(there) === (originals.get(wanted) ?? wanted))) found.push([file, name, isModule]);
+    }
+  }
+  return found;
+}
+
+function valueAt(value, name) {
+  try {
+    return name ? name.split(".").reduce((inner, part) => inner[part], value) : value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An exported value whose calls are recorded, also those of its methods. */
+function replacement(value, place) {
+  const isFunction = typeof value === "function";
+  if (value === null || types.isProxy(value) || !(isFunction || Object.getPrototypeOf(value) === Object.prototype)) return value;
+  if (replacements.has(value)) return replacements.get(value);
+  const proxy = isFunction ? recording(value, () => ({ place, steps: [] }), "()") : value;
+  replacements.set(value, proxy);
+  inPlace(value, (each, name) => replacement(each, { ...place, name: place.name ? `${place.name}.${name}` : name }));
+  if (isFunction && value.prototype) {
+    inPlace(value.prototype, (each, name) => recording(each, (self) => histories.get(self), `.${name}`));
+  }
+  return proxy;
+}
+
+globalThis[Symbol.for("fixloop.calls")] = (url, namespace, bindings) => {
+  const file = fs.realpathSync(fileURLToPath(url.replace(/[?#].*/, "")));
+  exported.set(file, { value: namespace, isModule: true });
+  for (const [value, set] of bindings) {
+    try {
+      const found = value(), name = Object.keys(namespace).find((each) => namespace[each] === found);
+      if (name) set(replacement(found, { file, name, isModule: true }));
+    } catch {
+      // No binding of this module, or one that is not set yet.
+    }
+  }
+};
+
+function loadedBy(load) {
+  return function (module, file) {
+    const ended = load.call(this, module, file);
+    if (files.has(file) && !types.isModuleNamespaceObject(module.exports)) {
+      try {
+        module.exports = replacement(module.exports, { file, name: "", isModule: false });
+      } catch {
+        // Frozen: its calls are not recorded.
+      }
+      exported.set(file, { value: module.exports, isModule: false });
+    }
+    return ended;
+  };
+}
+
+for (const ending of [".js", ".ts", ".cts"]) {
+  if (Module._extensions[ending]) Module._extensions[ending] = loadedBy(Module._extensions[ending]);
+}
+if (Module.registerHooks) Module.registerHooks({ load: require("./rewriting.cjs").loadNow });
+// The thread that runs the hooks loads this file, too; it has no script.
+else if (isMainThread || process.argv.length > 1) Module.register(pathToFileURL(`${__dirname}/rewriting.cjs`));
