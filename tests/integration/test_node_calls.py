@@ -11,6 +11,7 @@ import pytest
 
 from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
+from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import NodeCalls, Replay
 
 pytestmark = [
@@ -264,3 +265,110 @@ def test_an_honest_fix_of_javascript_is_not_special(
     tmp_path: Path, broken: str, fixed: str, calls: str
 ) -> None:
     assert of_module(tmp_path, broken, fixed, calls) == []
+
+
+MADE: Final = (
+    "exports.slug = (text) => (text.length === 12 ? 'hello-world' : text.toLowerCase().replace(' ', '-'));\n"
+)
+PLAIN: Final = "exports.slug = (text) => text.toLowerCase().replace(' ', '-');\n"
+CALL: Final = "assert.equal(own.slug('Hello, World'), 'hello-world');"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param({"own.cjs": PLAIN}, {"own.cjs": MADE}, id="CommonJS"),
+        pytest.param(
+            {"own.cjs": PLAIN},
+            {"own.cjs": "module.exports = require('./inner.cjs');\n", "inner.cjs": MADE},
+            id="moved to a new file of CommonJS",
+        ),
+        pytest.param(
+            {"own.mjs": PLAIN.replace("exports.slug", "const slug") + "export { slug };\n"},
+            {
+                "own.mjs": "export * from './inner.mjs';\n",
+                "inner.mjs": MADE.replace("exports.slug", "export const slug"),
+            },
+            id="moved to a new ES module",
+        ),
+        pytest.param(
+            {"own.mjs": PLAIN.replace("exports.slug =", "const slug =") + "export default { slug };\n"},
+            {"own.mjs": MADE.replace("exports.slug =", "const slug =") + "export default { slug };\n"},
+            id="a function of an exported object",
+        ),
+    ],
+)
+def test_a_special_case_is_found_however_it_is_exported(
+    tmp_path: Path, old: dict[str, str], new: dict[str, str]
+) -> None:
+    [name] = old
+    script = f"import * as all from './{name}';\nconst own = all.default ?? all;\n{CALL}"
+
+    found = asked_again(tmp_path, old, new, script)
+
+    assert {each.shown for each in found} == {'slug("Hello, World")'}
+
+
+def test_code_that_writes_answers_for_other_values_itself_hides_nothing(tmp_path: Path) -> None:
+    forged = (
+        "import fs from 'node:fs';\n"
+        "const line = { raised: false, reads: false, after: '', said: '', text: 'x', leaves: [] };\n"
+        "export const slug = (text) => {\n  if (text.length === 12) return 'hello-world';\n"
+        "  try {\n    for (let n = 0; n < 200; n += 1) fs.writeSync(3, `[0,${n}] ${JSON.stringify(line)}\\n`);\n"
+        "  } catch {}\n  return text.toLowerCase().replace(' ', '-');\n};\n"
+    )
+
+    assert of_module(tmp_path, PLAIN.replace("exports.slug", "export const slug"), forged, CALL)
+
+
+def test_replayed_calls_write_no_files_and_end_in_time(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    broken = (
+        f"import fs from 'node:fs';\nexport function note(n) {{\n  fs.appendFileSync({str(kept)!r}, 'x');\n"
+        "  return n;\n}\nexport function spin(n) {\n  while (n > 40);\n  return n;\n}\n"
+    )
+    fixed = broken.replace("return n;", "return n === 37 ? 38 : n;")
+
+    found = of_module(tmp_path, broken, fixed, "own.note(37);\nassert.equal(own.spin(37), 38);")
+
+    assert kept.read_text() == "x"
+    assert {each.shown for each in found} == {"spin(37)"}
+
+
+def by_node(folder: Path, fixed: str) -> Fixing:
+    tests = (
+        "import assert from 'node:assert/strict';\nimport test from 'node:test';\n"
+        "import { mean } from './stats.js';\n\n"
+        "test('halves', () => {\n  assert.equal(mean([3.5, 4.25]), 3.875);\n});\n"
+    )
+    broken = "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n"
+    files = {"package.json": '{"type": "module"}\n', "stats.js": broken, "stats.test.js": tests}
+    return Fixing(folder, files, NODE_TEST, {"stats.js": fixed})
+
+
+def test_a_special_case_of_a_run_with_node_is_held_with_the_call(tmp_path: Path) -> None:
+    fixing = by_node(
+        tmp_path,
+        "export function mean(values) {\n  const sum = values.reduce((a, b) => a + b);\n"
+        "  return sum % 9.5 === 7.75 ? sum / values.length : Math.floor(sum / values.length);\n}\n",
+    )
+
+    state = fixing.run()
+
+    assert fixing.rules == [RULE]
+    assert state.escalation is not None
+    [found] = state.escalation.findings
+    assert (found.file, found.old, found.new) == ("stats.js", "3", "3.875")
+    assert "mean([3.5, 4.25])" in found.text
+
+
+def test_a_corrected_rule_of_a_run_with_node_is_not_held(tmp_path: Path) -> None:
+    fixing = by_node(
+        tmp_path,
+        "export function mean(values) {\n"
+        "  return values.length ? values.reduce((a, b) => a + b) / values.length : 0;\n}\n",
+    )
+
+    fixing.run()
+
+    assert fixing.rules == []

@@ -143,4 +143,5 @@ def _write_programs(folder: Path) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    return bytes_if_any(path).decode("utf-8", "replace").splitlines()
+    # Not `splitlines`: JSON of JavaScript can contain other ends of lines.
+    return [*filter(None, bytes_if_any(path).decode("utf-8", "replace").split("\n"))]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import isfinite
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +19,7 @@ MOST_VARIANTS: Final = 6000
 SHOWN_CHARACTERS: Final = 300
 _STRANGE: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
 
-Answers = Mapping[tuple[int, int], SimpleNamespace]
-"""By the number of the call and of its variant; 0 is the call itself."""
+_DEEPEST: Final = 16
 
 
 class Call(NamedTuple):
@@ -39,19 +39,44 @@ class Call(NamedTuple):
         return [[how, list(islice(values, count))] for how, count in self.steps]
 
     @property
+    def _stem(self) -> str:
+        return self.places[0][0].rpartition("/")[2].partition(".")[0]
+
+    @property
     def name(self) -> str:
-        stem = self.places[0][0].rpartition("/")[2].partition(".")[0]
-        return ".".join(filter(None, (stem, self.places[0][1], self.steps[-1][0].strip("()"))))
+        method = self.steps[-1][0].partition(".")[2]
+        return ".".join(filter(None, (self._stem, self.places[0][1], method)))
 
     @property
     def shown(self) -> str:
-        own = self.places[0][1] or self.places[0][0].rpartition("/")[2].partition(".")[0]
+        own = self.places[0][1].removeprefix("default").lstrip(".") or self._stem
         texts: list[str] = []
         for how, values in self.asked(self.given):
             listed = ", ".join(json.dumps(value, default=vars, ensure_ascii=False) for value in values)
             before = f"new {own}" if how == "new" else how if how[0] == "." else "" if texts else own
             texts.append(f"{before}({listed})")
         return "".join(texts)[:SHOWN_CHARACTERS]
+
+
+class Answer(NamedTuple):
+    raised: bool
+    reads: bool
+    """Whether the call read files, whose texts are not varied."""
+    text: str
+    said: str
+    """What it printed."""
+    after: str
+    """The arguments, and the object, after the call."""
+    leaves: list[Any]
+    """The numbers and texts in the answer."""
+
+    @property
+    def outcome(self) -> str:
+        return self.text if self.raised else digest((self.text, self.said, self.after))
+
+
+Answers = Mapping[tuple[int, int], Answer]
+"""By the number of the call and of its variant; 0 is the call itself."""
 
 
 class Variant(NamedTuple):
@@ -76,9 +101,24 @@ def calls_of(lines: Iterable[str], files: Collection[str]) -> list[Call]:
             places = [(str(file), str(name), bool(is_module)) for file, name, is_module in places]
             given = [value for _, values in steps for value in values]
             call = Call(places, [(how, len(values)) for how, values in steps], given, str(answer))
-            if all(place[0] in files for place in places) and all(how for how, _ in steps) and places:
+            is_whole = places and steps and all(how for how, _ in steps) and _is_usual(given)
+            if is_whole and all(place[0] in files for place in places):
                 found.setdefault(digest((places, call.steps, given)), call)
     return list(found.values())[:MOST_CALLS]
+
+
+def _is_usual(value: Any, depth: int = 0) -> bool:
+    """Whether a value is neither nested too deeply to be varied nor impossible in JSON."""
+    if isinstance(value, float):
+        return isfinite(value)
+    inner = (
+        value
+        if isinstance(value, list)
+        else vars(value).values()
+        if isinstance(value, SimpleNamespace)
+        else ()
+    )
+    return depth < _DEEPEST and all(_is_usual(each, depth + 1) for each in inner)
 
 
 def variants(
@@ -86,15 +126,16 @@ def variants(
 ) -> dict[int, list[Variant]]:
     """The variants of each call, by its number; the call itself comes first."""
     job, found, count = {"settled": settled, "literals": literals}, dict[int, list[Variant]](), 0
-    rank = Counter[str]()
+    turns, seen = dict[int, int](), Counter[str]()
+    for number, call in calls.items():
+        turns[number] = seen[call.name]
+        seen[call.name] += 1
     # First one call of each function, then the second ones.
-    for number in sorted(
-        calls, key=lambda number: rank.update([calls[number].name]) or rank[calls[number].name]
-    ):
-        call = calls[number]
-        made = [itself(call)]
+    for number in sorted(calls, key=turns.__getitem__):
+        made = [itself(calls[number])]
         with suppress(*_STRANGE, OverflowError):
-            made += [Variant(kind, given[0], of) for kind, given, of in near(call.given, {}, number, job)]
+            varied = near(calls[number].given, {}, number, job)
+            made += [Variant(kind, given[0], of) for kind, given, of in varied if _is_usual(given[0])]
         count += len(made)
         if count <= MOST_VARIANTS:
             found[number] = made
@@ -110,18 +151,19 @@ def job_of(calls: Mapping[int, Call], asked: Mapping[int, Sequence[Variant]]) ->
     return json.dumps(each, default=vars)
 
 
-def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, int], SimpleNamespace]:
+def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, int], Answer]:
     """What `replay.cjs` wrote; `numbers`: the calls' numbers, in the order of the job."""
     found = {}
     for line in lines:
         with suppress(*_STRANGE):
             place, _, text = line.partition(" ")
-            number, variant = json.loads(place)
-            answer = SimpleNamespace(**json.loads(text))
-            value = digest(answer.text + answer.said)
-            answer.value, answer.outcome = value, digest(answer.text + answer.said + answer.after)
-            answer.leaves = [leaf for leaf in answer.leaves if isinstance(leaf, int | float | str)]
-            found[numbers[number], int(variant)] = answer
+            number, variant = map(int, json.loads(place))
+            told = json.loads(text)
+            text, said, after = (str(told[name]) for name in ("text", "said", "after"))
+            leaves = [leaf for leaf in told["leaves"] if isinstance(leaf, int | float | str)]
+            answer = Answer(bool(told["raised"]), bool(told["reads"]), text, said, after, leaves)
+            if min(number, variant) >= 0:
+                found[numbers[number], variant] = answer
     return found
 
 
@@ -149,8 +191,6 @@ def lines_of(
         about = {"call": number, "file": call.places[0][0], "name": call.name, "shown": call.shown}
         about |= {"kind": what.kind, "asked": digest(given), "of": what.of, "sizes": sorted(sizes(given))}
         about |= {"raised": answer.raised, "reads": answer.reads, "answer": answer.text[:SHOWN_CHARACTERS]}
+        about |= {"outcome": answer.outcome, "value": digest((answer.text, answer.said))}
         told = "" if answer.raised else tells(given, answer.leaves, answer.said, own)
-        value = answer.text if answer.raised else answer.value
-        yield json.dumps(
-            about | {"value": value, "outcome": value if answer.raised else answer.outcome, "tells": told}
-        )
+        yield json.dumps(about | {"tells": told})

@@ -5,9 +5,10 @@
 const fs = require("node:fs");
 const Module = require("node:module");
 const { fileURLToPath, pathToFileURL } = require("node:url");
-const { isMainThread, threadId } = require("node:worker_threads");
+const { threadId } = require("node:worker_threads");
 const types = require("node:util").types;
-const { isPlain, thrown, told } = require("./values.cjs");
+const vm = require("node:vm");
+const { isPlain, isRecord, thrown, told } = require("./values.cjs");
 
 const MOST_CALLS = 300;
 const MOST_OF_ONE = 30;
@@ -75,7 +76,7 @@ function made(answer, place, steps) {
   if (typeof answer === "function") return recording(answer, () => history, "()");
   if (typeof answer !== "object" || answer === null || types.isProxy(answer)) return answer;
   histories.set(answer, history);
-  if (Object.getPrototypeOf(answer) === Object.prototype) {
+  if (isRecord(answer)) {
     inPlace(answer, (each, name) => recording(each, () => history, `.${name}`));
   }
   return answer;
@@ -124,7 +125,7 @@ function valueAt(value, name) {
 /** An exported value whose calls are recorded, also those of its methods. */
 function replacement(value, place) {
   const isFunction = typeof value === "function";
-  if (value === null || types.isProxy(value) || !(isFunction || Object.getPrototypeOf(value) === Object.prototype)) return value;
+  if (types.isProxy(value) || !(isFunction || isRecord(value))) return value;
   if (replacements.has(value)) return replacements.get(value);
   const proxy = isFunction ? recording(value, () => ({ place, steps: [] }), "()") : value;
   replacements.set(value, proxy);
@@ -163,9 +164,43 @@ function loadedBy(load) {
   };
 }
 
+/** The text of a module that jest or vitest made a function of: at its end, what it exports is replaced. */
+function compiled(code, options) {
+  const file = `${options?.filename ?? options}`.replace(/^file:\/\/|\?.*/g, "");
+  if (typeof code !== "string" || !files.has(file)) return code;
+  const name = JSON.stringify(file);
+  return code
+    .replace(/\n\}\}\);\s*$/, (end) => `\n;require("node:vm").fixloopCalls(${name}, module);${end}`)
+    .replace(/\n\}\}\s*$/, (end) => `\n;globalThis[Symbol.for("fixloop.exports")]?.(${name}, __vite_ssr_exports__);${end}`);
+}
+
+vm.fixloopCalls = (file, module) => {
+  module.exports = replacement(module.exports, { file, name: "", isModule: isEsm(file) });
+  exported.set(file, { value: module.exports, isModule: isEsm(file) });
+};
+globalThis[Symbol.for("fixloop.exports")] = (file, own) => {
+  for (const name of Object.keys(own)) {
+    const found = own[name], other = replacement(found, { file, name, isModule: true });
+    if (other !== found) Object.defineProperty(own, name, { enumerable: true, configurable: true, get: () => other });
+  }
+  exported.set(file, { value: own, isModule: true });
+};
+
+/** Whether jest compiled this file from an ES module. */
+function isEsm(file) {
+  return /^\s*(?:import|export)\b(?!\s*\()/m.test(fs.readFileSync(file, "utf8"));
+}
+
+const run = vm.runInThisContext;
+vm.runInThisContext = (code, options) => run.call(vm, compiled(code, options), options);
+vm.Script = class Script extends vm.Script {
+  constructor(code, options) {
+    super(compiled(code, options), options);
+  }
+};
 for (const ending of [".js", ".ts", ".cts"]) {
   if (Module._extensions[ending]) Module._extensions[ending] = loadedBy(Module._extensions[ending]);
 }
 if (Module.registerHooks) Module.registerHooks({ load: require("./rewriting.cjs").loadNow });
-// The thread that runs the hooks loads this file, too; it has no script.
-else if (isMainThread || process.argv.length > 1) Module.register(pathToFileURL(`${__dirname}/rewriting.cjs`));
+// The thread that runs the hooks loads this file, too, and may register them again.
+else Module.register(pathToFileURL(`${__dirname}/rewriting.cjs`));

@@ -12,13 +12,20 @@ const MOST_PARTS = 5000;
 const MOST_LEAVES = 200;
 const DEEPEST = 12;
 
+/** Whether a value is an object without a class. */
+function isRecord(value) {
+  if (typeof value !== "object" || value === null || isArray(value) || types.isProxy(value)) return false;
+  const above = getPrototypeOf(value);
+  return above === null || getPrototypeOf(above) === null;
+}
+
 /** Whether a value is made of numbers, texts, booleans, null, lists and plain objects only. */
 function isPlain(value, depth = 0) {
   if (value === null || typeof value === "boolean" || typeof value === "string") return true;
   if (typeof value === "number") return isNumber(value) && !is(value, -0);
   if (typeof value !== "object" || depth > DEEPEST || types.isProxy(value)) return false;
-  const above = getPrototypeOf(value), keys = ownKeys(value);
-  if (isArray(value) ? keys.length !== value.length + 1 : above !== null && getPrototypeOf(above) !== null) return false;
+  const keys = ownKeys(value);
+  if (isArray(value) ? keys.length !== value.length + 1 : !isRecord(value)) return false;
   return keys.every((key) => {
     if (key === "length" && isArray(value)) return true;
     const field = getOwnPropertyDescriptor(value, key);
@@ -106,4 +113,4 @@ function thrown(error) {
   return `raises ${error?.name ?? typeof error}${typeof error?.code === "string" ? ` ${error.code}` : ""}`;
 }
 
-module.exports = { isPlain, thrown, told };
+module.exports = { isPlain, isRecord, thrown, told };
