@@ -296,6 +296,24 @@ CALL: Final = "assert.equal(own.slug('Hello, World'), 'hello-world');"
             {"own.mjs": MADE.replace("exports.slug =", "const slug =") + "export default { slug };\n"},
             id="a function of an exported object",
         ),
+        pytest.param(
+            {"own.cjs": f"{PLAIN}module.exports = Object.freeze(exports);\n"},
+            {"own.cjs": f"{MADE}module.exports = Object.freeze(exports);\n"},
+            id="frozen",
+        ),
+        pytest.param(
+            {
+                "own.mjs": PLAIN.replace(
+                    "exports.slug =", "/*\nexport default slug\n*/ export const { slug } = { slug:"
+                ).replace(";\n", " };\n")
+            },
+            {
+                "own.mjs": MADE.replace(
+                    "exports.slug =", "/*\nexport default slug\n*/ export const { slug } = { slug:"
+                ).replace(";\n", " };\n")
+            },
+            id="a pattern behind a comment",
+        ),
     ],
 )
 def test_a_special_case_is_found_however_it_is_exported(

@@ -26,6 +26,7 @@ def test_a_call_is_shown_as_it_is_written() -> None:
     lines = [
         call(("()", ["tea", {"sugar": True}])),
         call(("new", [2]), (".add", [[1, None]]), (".total", []), name="Cart"),
+        call(("new", [2]), ("=rate", []), name="Cart"),
         call(("make", [2]), ("()", [40]), name=""),
     ]
 
@@ -34,9 +35,10 @@ def test_a_call_is_shown_as_it_is_written() -> None:
     assert [each.shown for each in calls] == [
         'own("tea", {"sugar": true})',
         "new Cart(2).add([1, null]).total()",
+        "new Cart(2).rate",
         "own(2)(40)",
     ]
-    assert [each.name for each in calls] == ["own.own", "own.Cart.total", "own"]
+    assert [each.name for each in calls] == ["own.own", "own.Cart.total", "own.Cart.rate", "own"]
 
 
 def test_lines_that_are_no_calls_of_the_product_are_left_out() -> None:

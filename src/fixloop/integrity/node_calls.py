@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.call_replay import digest, near, sizes, tells
 
-MOST_CALLS: Final = 500
+MOST_CALLS: Final = 1000
 MOST_VARIANTS: Final = 6000
 SHOWN_CHARACTERS: Final = 300
 _STRANGE: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
@@ -28,7 +28,7 @@ class Call(NamedTuple):
     places: Sequence[tuple[str, str, bool]]
     """Where the function is exported: file, name and whether that is an ES module; first its own module."""
     steps: Sequence[tuple[str, int]]
-    """Each call's kind (`()`, `make`, `new`, `.method`) and number of arguments."""
+    """Each call's kind (`()`, `make`, `new`, `.method`, `=property`) and number of arguments."""
     given: list[Any]
     """The arguments of all steps. Objects are namespaces: their keys are names, which are not varied."""
     answer: str
@@ -44,8 +44,8 @@ class Call(NamedTuple):
 
     @property
     def name(self) -> str:
-        method = self.steps[-1][0].partition(".")[2]
-        return ".".join(filter(None, (self._stem, self.places[0][1], method)))
+        how = self.steps[-1][0]
+        return ".".join(filter(None, (self._stem, self.places[0][1], how[1:] if how[0] in ".=" else "")))
 
     @property
     def shown(self) -> str:
@@ -54,7 +54,7 @@ class Call(NamedTuple):
         for how, values in self.asked(self.given):
             listed = ", ".join(json.dumps(value, default=vars, ensure_ascii=False) for value in values)
             before = f"new {own}" if how == "new" else how if how[0] == "." else "" if texts else own
-            texts.append(f"{before}({listed})")
+            texts.append(f".{how[1:]}" if how[0] == "=" else f"{before}({listed})")
         return "".join(texts)[:SHOWN_CHARACTERS]
 
 

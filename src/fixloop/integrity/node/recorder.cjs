@@ -10,8 +10,8 @@ const types = require("node:util").types;
 const vm = require("node:vm");
 const { isPlain, isRecord, thrown, told } = require("./values.cjs");
 
-const MOST_CALLS = 300;
-const MOST_OF_ONE = 30;
+const MOST_CALLS = 600;
+const MOST_OF_ONE = 200;
 const MOST_BYTES = 65536;
 const MOST_STEPS = 20;
 const settings = JSON.parse(fs.readFileSync(process.env.FIXLOOP_NODE_CALLS, "utf8"));
@@ -59,7 +59,7 @@ function watched(call, history, how, given) {
     depth -= 1;
     if (steps) ended(history.place, steps, answer, raised);
   }
-  return steps && how[0] !== "." ? made(answer, history.place, steps) : answer;
+  return steps && /^[(n]/.test(how) ? made(answer, history.place, steps) : answer;
 }
 
 function ended(place, steps, answer, raised) {
@@ -82,10 +82,12 @@ function made(answer, place, steps) {
   return answer;
 }
 
-function inPlace(owner, other) {
+/** Replace the functions that an object has, and what `property` makes of its getters. */
+function inPlace(owner, other, property = (field) => field) {
   for (const name of Object.getOwnPropertyNames(owner)) {
     const field = Object.getOwnPropertyDescriptor(owner, name);
     if (name !== "constructor" && typeof field.value === "function" && field.writable) owner[name] = other(field.value, name);
+    else if (field.get && field.configurable) Object.defineProperty(owner, name, property(field, name));
   }
 }
 
@@ -131,9 +133,26 @@ function replacement(value, place) {
   replacements.set(value, proxy);
   inPlace(value, (each, name) => replacement(each, { ...place, name: place.name ? `${place.name}.${name}` : name }));
   if (isFunction && value.prototype) {
-    inPlace(value.prototype, (each, name) => recording(each, (self) => histories.get(self), `.${name}`));
+    const on = (self) => histories.get(self);
+    inPlace(
+      value.prototype,
+      (each, name) => recording(each, on, `.${name}`),
+      (field, name) => ({ ...field, get: recording(field.get, on, `=${name}`) }),
+    );
   }
   return proxy;
+}
+
+/** What a CommonJS module exports, in a copy if its properties cannot be replaced. */
+function exportsOf(value, place) {
+  const own = replacement(value, place), fields = isRecord(own) ? Object.getOwnPropertyDescriptors(own) : {};
+  let isLeft = false;
+  for (const [name, field] of Object.entries(fields)) {
+    const found = field.get ? field.get.call(own) : field.value, other = replacement(found, { ...place, name });
+    isLeft ||= other !== found;
+    fields[name] = { value: other, enumerable: field.enumerable, configurable: true, writable: true };
+  }
+  return isLeft ? Object.create(Object.getPrototypeOf(own), fields) : own;
 }
 
 globalThis[Symbol.for("fixloop.calls")] = (url, namespace, bindings) => {
@@ -154,9 +173,9 @@ function loadedBy(load) {
     const ended = load.call(this, module, file);
     if (files.has(file) && !types.isModuleNamespaceObject(module.exports)) {
       try {
-        module.exports = replacement(module.exports, { file, name: "", isModule: false });
+        module.exports = exportsOf(module.exports, { file, name: "", isModule: false });
       } catch {
-        // Frozen: its calls are not recorded.
+        // What it exports throws: its calls are not recorded.
       }
       exported.set(file, { value: module.exports, isModule: false });
     }
@@ -175,7 +194,7 @@ function compiled(code, options) {
 }
 
 vm.fixloopCalls = (file, module) => {
-  module.exports = replacement(module.exports, { file, name: "", isModule: isEsm(file) });
+  module.exports = exportsOf(module.exports, { file, name: "", isModule: isEsm(file) });
   exported.set(file, { value: module.exports, isModule: isEsm(file) });
 };
 globalThis[Symbol.for("fixloop.exports")] = (file, own) => {

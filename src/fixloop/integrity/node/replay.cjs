@@ -114,6 +114,7 @@ async function result({ owner, found }, steps) {
       const how = steps[at][0], list = given[at];
       current = () => {
         if (how === "new") return new base(...list);
+        if (how[0] === "=") return base[how.slice(1)];
         return how[0] === "." ? base[how.slice(1)](...list) : Reflect.apply(base, self, list);
       };
       value = await waited(timed.runInThisContext({ timeout: CALL_MILLISECONDS }));

@@ -4,9 +4,16 @@
 const { readFileSync, realpathSync } = require("node:fs");
 const { fileURLToPath } = require("node:url");
 
-const DECLARED = /^export\s+(?:default\s+)?(?:async\s+)?(?:function\s*\*?|class|let|var)\s+(?!extends\b)([\w$]+)/gm;
-const LISTED = /^export\s*\{([^}]*)\}(?!\s*from)/gm;
+const GAP = String.raw`(?:\s|/\*[^]*?\*/|//[^\n]*\n)`;
+const START = String.raw`(?<=^[ \t]*|(?:[;}]|\*/)[ \t]*)`;
+const FUNCTION = String.raw`(?:async${GAP}+)?function${GAP}*\*?|class`;
+const DEFAULT = `${START}export${GAP}+default`;
 const OWN = "fixloopDefault";
+const RESERVED = new Set(
+  ("arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for "
+    + "function if implements import in instanceof interface let new null package private protected public return static super "
+    + "switch this throw true try typeof var void while with yield").split(" "),
+);
 let files;
 
 function product() {
@@ -14,24 +21,31 @@ function product() {
   return files;
 }
 
+function every(pattern) {
+  return new RegExp(pattern, "gm");
+}
+
 /** The text of a module whose exported functions the recorder can replace. */
 function rewritten(source, url) {
   let text = source
-    .replace(/^export\s+default\s+(?:async\s+)?(?:function\s*\*?|class)(?=\s*[({]|\s+extends\b)/gm, `$& ${OWN} `)
-    .replace(/^export\s+default\s+([\w$]+)\s*;?\s*$/gm, (whole, name) =>
-      new RegExp(`^(?:async\\s+)?(?:function\\s*\\*?|class|const|let|var)\\s+${name.replaceAll("$", "\\$")}\\b`, "m").test(source)
+    .replace(every(`${DEFAULT}${GAP}+(?:${FUNCTION})(?=${GAP}*[({]|${GAP}+extends\\b)`), `$& ${OWN} `)
+    .replace(every(`${DEFAULT}${GAP}+([\\w$]+)${GAP}*(?:;|$)`), (whole, name) =>
+      every(`${START}(?:${FUNCTION}|const|let|var)${GAP}+${name.replaceAll("$", "\\$")}(?![\\w$])`).test(source)
         ? `export { ${name} as default };` : whole)
-    .replace(/^export\s+default\s+(?=async\s*\(|async\s+\w+\s*=>|\(|\w+\s*(?:\(|=>)|\{)(?!(?:async\s+)?function\b|class\b)/gm, `let ${OWN} = `)
-    .replace(/^export\s+const(?=\s+[\w$])(?!\s+enum\b)/gm, "export let  ");
-  if (text.includes(`let ${OWN} = `)) text += `\nexport { ${OWN} as default };`;
-  const names = new Set([...text.matchAll(DECLARED)].map((found) => found[1]));
-  for (const found of text.matchAll(LISTED)) {
-    for (const each of found[1].split(",")) {
-      const name = each.trim().split(/\s+as\s+/)[0];
-      if (/^[\w$]+$/.test(name)) names.add(name);
+    .replace(every(`${DEFAULT}(?!${GAP}+(?:${FUNCTION})(?![\\w$]))`), `export { ${OWN} as default }; let ${OWN} = `)
+    .replace(every(`${START}export${GAP}+const(?![\\w$]|${GAP}+enum\\b)`), "export let  ");
+  const names = new Set([OWN]);
+  // More names than are exported do no harm: only what the module exports is replaced.
+  for (const pattern of [
+    `${START}export${GAP}+(?:default${GAP}+)?(?:${FUNCTION})${GAP}+([\\w$]+)`,
+    `${START}export${GAP}*\\{([^}]*)\\}(?!${GAP}*from)`,
+    `${START}export${GAP}+(?:let|var)(?![\\w$])([^;]*?)(?:;|\\n[\\w/]|\\n*$(?![^]))`,
+  ]) {
+    for (const [, named] of text.matchAll(every(pattern))) {
+      for (const [name] of named.slice(0, 2000).matchAll(/(?<![\w$])[a-z_$][\w$]*/gi)) if (!RESERVED.has(name)) names.add(name);
     }
   }
-  text = text.replace(/^const(?=\s+([\w$]+))/gm, (whole, name) => (names.has(name) ? "let  " : whole));
+  text = text.replace(every(`${START}const(?=${GAP}+([\\w$]+))`), (whole, name) => (names.has(name) ? "let  " : whole));
   const bindings = [...names].map((name) => `[() => ${name}, (one) => { ${name} = one; }]`);
   return `${text}\n;import * as fixloopOwn from ${JSON.stringify(url)};`
     + `globalThis[Symbol.for("fixloop.calls")]?.(import.meta.url, fixloopOwn, [${bindings.join(", ")}]);\n`;
