@@ -212,6 +212,16 @@ function isEsm(file) {
 
 const run = vm.runInThisContext;
 vm.runInThisContext = (code, options) => run.call(vm, compiled(code, options), options);
+const { compileFunction } = vm;
+vm.compileFunction = (code, names, options) => {
+  const own = compileFunction(code, names, options), at = names?.indexOf("module") ?? -1;
+  if (at < 0 || !files.has(options?.filename)) return own;
+  return function (...given) {
+    const answer = own.apply(this, given);
+    vm.fixloopCalls(options.filename, given[at]);
+    return answer;
+  };
+};
 vm.Script = class Script extends vm.Script {
   constructor(code, options) {
     super(compiled(code, options), options);
