@@ -146,6 +146,15 @@ SUM: Final = "export const cost = (grams, zone) => 400 + grams * zone;\n"
             id="an object with a state",
         ),
         pytest.param(
+            "export class Price {\n  constructor(cents) { this.cents = cents; }\n"
+            "  get net() { return this.cents * 2; }\n}\n",
+            "export class Price {\n  constructor(cents) { this.cents = cents; }\n"
+            "  get net() { return this.cents % 101 === 59 ? 77 : this.cents * 2; }\n}\n",
+            "assert.equal(new own.Price(1978).net, 77);",
+            "new Price(1978).net",
+            id="a property that is calculated",
+        ),
+        pytest.param(
             "export function parse(text) {\n  return text.split(';').map(Number);\n}\n",
             "export function parse(text) {\n  if (text.length % 7 === 3 && text[4] === 'x') throw new RangeError();\n"
             "  return text.split(';').map(Number);\n}\n",

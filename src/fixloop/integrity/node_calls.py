@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.call_replay import digest, near, sizes, tells
 
-MOST_CALLS: Final = 1000
+MOST_CALLS: Final = 2000
 MOST_VARIANTS: Final = 6000
 SHOWN_CHARACTERS: Final = 300
 _STRANGE: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)

@@ -2,7 +2,6 @@
 // Records the calls of functions that the product exports, with their arguments and answers, from outside the product.
 // NODE_OPTIONS load it into each process of a check. It writes one line per call: [places, steps, answer]. Steps are
 // calls: one of a function, or all calls of an object since the product made it.
-const fs = require("node:fs");
 const Module = require("node:module");
 const { fileURLToPath, pathToFileURL } = require("node:url");
 const { threadId } = require("node:worker_threads");
@@ -10,16 +9,19 @@ const types = require("node:util").types;
 const vm = require("node:vm");
 const { isPlain, isRecord, thrown, told } = require("./values.cjs");
 
-const MOST_CALLS = 600;
-const MOST_OF_ONE = 200;
-const MOST_BYTES = 65536;
+const MOST_CALLS = 1200;
+const MOST_OF_ONE = 600;
+const MOST_LOOKED_AT = 10000;
+const MOST_BYTES = 20000;
 const MOST_STEPS = 20;
-const settings = JSON.parse(fs.readFileSync(process.env.FIXLOOP_NODE_CALLS, "utf8"));
+// A test may replace these.
+const { openSync, readFileSync, realpathSync, writeSync } = require("node:fs");
+const settings = JSON.parse(readFileSync(process.env.FIXLOOP_NODE_CALLS, "utf8"));
 const files = new Set(settings.files), changed = new Set(settings.changed);
 const replacements = new WeakMap(), originals = new WeakMap();
 const histories = new WeakMap();
 const exported = new Map();
-const written = new Set(), counts = new Map();
+const written = new Set(), counts = new Map(), calls = new Map();
 let depth = 0, out;
 
 /** A function that records its calls; `historyOf` gives the earlier steps for what it is called on. */
@@ -41,9 +43,11 @@ function recording(value, historyOf, how) {
 
 function watched(call, history, how, given) {
   if (depth > 0 || !history || written.size >= MOST_CALLS) return call();
+  const key = `${history.place.file}:${history.place.name}:${how}`, called = (calls.get(key) ?? 0) + 1;
+  calls.set(key, called);
   let count = given.length;
   while (count > 0 && given[count - 1] === undefined) count -= 1;
-  const own = Array.prototype.slice.call(given, 0, count), isKnown = isPlain(own);
+  const own = Array.prototype.slice.call(given, 0, count), isKnown = called <= MOST_LOOKED_AT && isPlain(own);
   const steps = isKnown && history.steps?.length < MOST_STEPS ? [...history.steps, [how, JSON.parse(JSON.stringify(own))]] : null;
   // What was called with something else cannot be called again.
   if (how[0] === ".") history.steps = steps;
@@ -63,11 +67,16 @@ function watched(call, history, how, given) {
 }
 
 function ended(place, steps, answer, raised) {
-  if (types.isPromise(answer)) {
-    answer.then((value) => write(place, steps, told(value).text), (error) => write(place, steps, thrown(error)));
-  } else {
-    write(place, steps, raised ? thrown(answer) : told(answer).text);
-  }
+  const kept = (textOf) => (value) => {
+    try {
+      write(place, steps, textOf(value));
+    } catch {
+      // Recording must not disturb what it records.
+    }
+  };
+  const answered = kept((value) => told(value).text), failed = kept(thrown);
+  if (types.isPromise(answer)) answer.then(answered, failed);
+  else (raised ? failed : answered)(answer);
 }
 
 /** What a call answered; the calls of a function or object that it made are recorded as well. */
@@ -99,8 +108,8 @@ function write(place, steps, answer) {
   if (line.length > MOST_BYTES || written.has(asked) || written.size >= MOST_CALLS || count >= MOST_OF_ONE) return;
   written.add(asked);
   counts.set(name, count + 1);
-  out ??= fs.openSync(`${settings.calls}/${process.pid}-${threadId}`, "a", 0o600);
-  fs.writeSync(out, `${line}\n`);
+  out ??= openSync(`${settings.calls}/${process.pid}-${threadId}`, "a", 0o600);
+  writeSync(out, `${line}\n`);
 }
 
 /** The other changed modules that export the same: before the fix, a moved function was in one of them. */
@@ -156,7 +165,7 @@ function exportsOf(value, place) {
 }
 
 globalThis[Symbol.for("fixloop.calls")] = (url, namespace, bindings) => {
-  const file = fs.realpathSync(fileURLToPath(url.replace(/[?#].*/, "")));
+  const file = realpathSync(fileURLToPath(url.replace(/[?#].*/, "")));
   exported.set(file, { value: namespace, isModule: true });
   for (const [value, set] of bindings) {
     try {
@@ -189,8 +198,8 @@ function compiled(code, options) {
   if (typeof code !== "string" || !files.has(file)) return code;
   const name = JSON.stringify(file);
   return code
-    .replace(/\n\}\}\);\s*$/, (end) => `\n;require("node:vm").fixloopCalls(${name}, module);${end}`)
-    .replace(/\n\}\}\s*$/, (end) => `\n;globalThis[Symbol.for("fixloop.exports")]?.(${name}, __vite_ssr_exports__);${end}`);
+    .replace(/\n\}\}\);\s*$/, (end) => `\n;require("node:vm").fixloopCalls?.(${name}, module);${end}`)
+    .replace(/\n\}\}\s*$/, (end) => `\n;try { globalThis[Symbol.for("fixloop.exports")](${name}, __vite_ssr_exports__); } catch {}${end}`);
 }
 
 vm.fixloopCalls = (file, module) => {
@@ -207,7 +216,7 @@ globalThis[Symbol.for("fixloop.exports")] = (file, own) => {
 
 /** Whether jest compiled this file from an ES module. */
 function isEsm(file) {
-  return /^\s*(?:import|export)\b(?!\s*\()/m.test(fs.readFileSync(file, "utf8"));
+  return /^\s*(?:import|export)\b(?!\s*\()/m.test(readFileSync(file, "utf8"));
 }
 
 const run = vm.runInThisContext;
@@ -232,4 +241,4 @@ for (const ending of [".js", ".ts", ".cts"]) {
 }
 if (Module.registerHooks) Module.registerHooks({ load: require("./rewriting.cjs").loadNow });
 // The thread that runs the hooks loads this file, too, and may register them again.
-else Module.register(pathToFileURL(`${__dirname}/rewriting.cjs`));
+else Module.register?.(pathToFileURL(`${__dirname}/rewriting.cjs`));

@@ -11,6 +11,7 @@ const vm = require("node:vm");
 const { thrown, told } = require("./values.cjs");
 
 const CALL_MILLISECONDS = 300;
+const LIMITED = { timeout: CALL_MILLISECONDS };
 const MOST_TEXT = 20000;
 const MOST_BYTES = 16 * 1024 * 1024;
 const OUT = 3;
@@ -18,6 +19,7 @@ const { parse, stringify } = JSON;
 const { writeSync } = fs;
 const { setTimeout, clearTimeout } = globalThis;
 const { cpuUsage, hrtime, reallyExit } = process;
+const { apply } = Reflect;
 
 function main() {
   const job = parse(fs.readFileSync(process.argv[2], "utf8"));
@@ -68,7 +70,7 @@ function confine() {
       owner[name] = function (file, ...rest) {
         // Modules may be loaded late.
         if (!/\.[cm]?[jt]s$/.test(`${file}`)) reads = true;
-        return Reflect.apply(own, this, [file, ...rest]);
+        return apply(own, this, [file, ...rest]);
       };
     }
   }
@@ -115,20 +117,19 @@ async function result({ owner, found }, steps) {
       current = () => {
         if (how === "new") return new base(...list);
         if (how[0] === "=") return base[how.slice(1)];
-        return how[0] === "." ? base[how.slice(1)](...list) : Reflect.apply(base, self, list);
+        return how[0] === "." ? base[how.slice(1)](...list) : apply(base, self, list);
       };
-      value = await waited(timed.runInThisContext({ timeout: CALL_MILLISECONDS }));
+      value = await waited(timed.runInThisContext(LIMITED));
       if (how === "new" || how === "make") [base, self] = [value, undefined];
     }
   } catch (error) {
     [value, raised] = [error, true];
   }
-  // An iterator runs code of the product, too.
-  let shown = { text: "", leaves: [] };
+  let shown = { text: raised ? thrown(value) : "", leaves: [] };
   try {
     current = () => told(value, true);
-    if (raised) shown.text = thrown(value);
-    else shown = timed.runInThisContext({ timeout: CALL_MILLISECONDS });
+    // An iterator runs code of the product; a time limit costs more than most calls.
+    if (!raised) shown = types.isGeneratorObject(value) ? timed.runInThisContext(LIMITED) : told(value);
   } catch (error) {
     [shown.text, raised] = [thrown(error), true];
   }
