@@ -100,7 +100,9 @@ def test_distinctions_and_values_of_javascript_are_seen() -> None:
 
 
 def test_a_further_number_of_a_switch_of_numbers_is_not_varied() -> None:
-    text = "switch (n) { case 200: return 1; case 404: return 2; }\n"
-    old, new = ([Source("own.js", each)] for each in (text, text.replace("}", "case 418: return 3; }")))
+    switch = "switch (n) { case 200: return 1; case 404: return 2; }\n"
+    table = "const texts = { 200: 'ok', 404: 'no' };\n"
+    for text, more in ((switch, "case 418: return 3; }"), (table, ", 418: 'tea' }")):
+        old, new = ([Source("own.js", each)] for each in (text, text.replace("}", more)))
 
-    assert "int 418" in values_of(old, new).settled
+        assert "int 418" in values_of(old, new).settled

@@ -213,9 +213,7 @@ def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
 
 def _compares_numbers(source: Source) -> bool:
     """Whether a dict has several number keys, or something is compared with several numbers."""
-    compared = Counter(
-        found["what"] or found["case"] or found["entry"] for found, _ in source.shapes(_COMPARED)
-    )
+    compared = Counter(found["what"] or found.lastgroup for found, _ in source.shapes(_COMPARED))
     for node in source.nodes:
         if isinstance(node, ast.Dict) and sum(map(_is_number, node.keys)) > 1:
             return True
