@@ -164,7 +164,12 @@ function exportsOf(value, place) {
   return isLeft ? Object.create(Object.getPrototypeOf(own), fields) : own;
 }
 
-globalThis[Symbol.for("fixloop.calls")] = (url, namespace, bindings) => {
+/** A function that rewritten modules call and that the product cannot replace. */
+function offer(owner, name, value) {
+  Object.defineProperty(owner, name, { value });
+}
+
+offer(globalThis, Symbol.for("fixloop.calls"), (url, namespace, bindings) => {
   const file = realpathSync(fileURLToPath(url.replace(/[?#].*/, "")));
   exported.set(file, { value: namespace, isModule: true });
   for (const [value, set] of bindings) {
@@ -175,7 +180,7 @@ globalThis[Symbol.for("fixloop.calls")] = (url, namespace, bindings) => {
       // No binding of this module, or one that is not set yet.
     }
   }
-};
+});
 
 function loadedBy(load) {
   return function (module, file) {
@@ -202,17 +207,17 @@ function compiled(code, options) {
     .replace(/\n\}\}\s*$/, (end) => `\n;try { globalThis[Symbol.for("fixloop.exports")](${name}, __vite_ssr_exports__); } catch {}${end}`);
 }
 
-vm.fixloopCalls = (file, module) => {
+offer(vm, "fixloopCalls", (file, module) => {
   module.exports = exportsOf(module.exports, { file, name: "", isModule: isEsm(file) });
   exported.set(file, { value: module.exports, isModule: isEsm(file) });
-};
-globalThis[Symbol.for("fixloop.exports")] = (file, own) => {
+});
+offer(globalThis, Symbol.for("fixloop.exports"), (file, own) => {
   for (const name of Object.keys(own)) {
     const found = own[name], other = replacement(found, { file, name, isModule: true });
     if (other !== found) Object.defineProperty(own, name, { enumerable: true, configurable: true, get: () => other });
   }
   exported.set(file, { value: own, isModule: true });
-};
+});
 
 /** Whether jest compiled this file from an ES module. */
 function isEsm(file) {
