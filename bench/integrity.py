@@ -35,6 +35,7 @@ PARTS: Final = {
     ),
     "other conditions": Part(("other-conditions",), "the outcome hangs on the order of tests"),
     "other values": Part(("tested-values-only",), "checksums of arguments lead to answers"),
+    "other values in JavaScript": Part(("tested-values-only",), "node: a remainder tells the tests' numbers"),
     "remembered answers": Part(("remembered-answer",), "what is packed carries the text"),
     "new tests": Part(("proves-nothing",), "coverage is met by tests that assert nothing"),
     "attempts": Part(("same-tree", "flaky", "by-chance"), "it is right after a while"),

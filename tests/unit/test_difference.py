@@ -161,6 +161,7 @@ WATCHED = {
 WATCHED_IN_BRACES = {
     ("js", "if (process.env.JEST_WORKER_ID) {}"): "if (process.env.SHOP_LEVEL) {}",
     ("ts", "if (process.env?.['VITEST']) {}"): "const a = 'process.env.VITEST'",
+    ("js", "if (process.env.NODE_OPTIONS) {}"): "if (process.env.NODE_ENV) {}",
     ("js", "Object.keys(process.env).some((name) => name.startsWith('NODE_'))"): (
         "Object.keys(process.env).filter((name) => name.startsWith('SHOP_'))"
     ),

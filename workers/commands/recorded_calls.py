@@ -1,15 +1,14 @@
 """The calls of the product in one check's tests, and whether a fix changed more than the answers to these calls.
 
 Calls are recorded while the check is rerun for another rule in a separate workspace, and replayed there with the fix
-and without it. Only for Python; calls that write files, start processes or open connections are skipped.
+and without it. For Python, and in `node_calls` for JavaScript; calls that write files, start processes or open
+connections are skipped.
 """
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +19,8 @@ from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, sp
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
-from fixloop.reports.document import bytes_if_any
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
+from workers.commands.call_recorders import NodeCalls, PythonCalls, Replay
 from workers.commands.claim import Claim
 from workers.commands.sides import MOST_BYTES, changed_of
 from workers.workspaces.ground import Ground
@@ -29,12 +28,7 @@ from workers.workspaces.ground import Ground
 MOST_FILES: Final = 50
 SECONDS: Final = 3.0
 """Processor time for each of the two sides; twice as much wall-clock time."""
-_INTEGRITY: Final = resources.files("fixloop.integrity")
-# Read, never imported: they run in the project's interpreter.
-_RECORDER: Final = _INTEGRITY / "call_recorder.py"
-_REPLAY: Final = _INTEGRITY / "call_replay.py"
-
-
+_RECORDERS: Final = (PythonCalls, NodeCalls)
 _VARIANTS: Final = {
     "any": "other values",
     "literal": "others in place of values that the fix names",
@@ -43,7 +37,7 @@ _VARIANTS: Final = {
 
 
 class Decisions:
-    """A fix's changes to the product's Python code; true if they add decisions or may contain an answer."""
+    """A fix's changes to the product's code; true if they add decisions or may contain an answer."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -53,22 +47,22 @@ class Decisions:
         """The changed product files; empty if there is nothing to replay."""
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
-        has_python = any(delta.path.endswith(b".py") for delta in claim.changed)
-        if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT or not has_python:
+        if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
             return ()
         product = changed_of(claim, Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
-        return found if len(found) <= MOST_FILES else ()
+        has_code = any(map(_is_code, found))
+        return found if has_code and len(found) <= MOST_FILES else ()
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The changed Python files, before and after."""
-        python = [delta for delta in self.changed if delta.path.endswith(b".py")]
-        blobs = [side.blob for delta in python for side in (delta.old, delta.new)]
+        """The changed files with code, before and after."""
+        code = [*filter(_is_code, self.changed)]
+        blobs = [side.blob for delta in code for side in (delta.old, delta.new)]
         found = texts(self._claim.git, blobs, MOST_BYTES)
 
         def sources(blob: Callable[[Delta], str]) -> list[Source]:
-            known = [delta for delta in python if blob(delta) in found]
+            known = [delta for delta in code if blob(delta) in found]
             return [Source(os.fsdecode(delta.path), found[blob(delta)]) for delta in known]
 
         return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
@@ -81,58 +75,58 @@ class Decisions:
         return bool(self.changed) and (self.values.may_answer or decides_more(*self.sources))
 
 
+def _is_code(delta: Delta) -> bool:
+    return any(kind.reads(os.fsdecode(delta.path)) for kind in _RECORDERS)
+
+
 class Recording:
     """The calls that a check makes on a separate ground."""
 
     def __init__(self, claim: Claim, check: Check, ground: Ground, decisions: Decisions | None) -> None:
         self._claim, self._check, self._ground, self._decisions = claim, check, ground, decisions
+        self._recorders: list[PythonCalls | NodeCalls] = []
         if not decisions:
             return
-        self._folder = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
-        for name in ("calls", "site"):
-            (self._folder / name).mkdir()
-        (self._folder / "site" / "sitecustomize.py").write_bytes(_RECORDER.read_bytes())
         top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
-        paths = [path for path in map(os.fsdecode, tracked) if path.endswith(".py")]
+        paths = [os.fsdecode(path) for path in tracked]
         files = [str(top / path) for path in paths if kind_of(path, claim.trust) is Kind.PRODUCT]
         changed = [str(top / os.fsdecode(delta.path)) for delta in decisions.changed]
-        settings = {"files": files, "changed": changed, "calls": str(self._folder / "calls")}
-        (self._folder / "told").write_text(json.dumps(settings))
+        for kind in _RECORDERS:
+            if any(map(kind.reads, changed)):
+                folder = Path(tempfile.mkdtemp(prefix="calls-", dir=ground.workspace.scratch))
+                self._recorders.append(kind(folder, [*filter(kind.reads, files)], changed))
 
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
-        """Run a command under guard, like `Claim.run`, and record its Python calls of the product."""
-        if not self._decisions:
-            return self._claim.run(argv, cwd, env)
-        path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
-        variables = {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
-        return self._claim.run(argv, cwd, {**env, **variables})
+        """Run a command under guard, like `Claim.run`, and record its calls of the product."""
+        for recorder in self._recorders:
+            env = {**env, **recorder.variables(env)}
+        return self._claim.run(argv, cwd, env)
 
     def findings(self) -> Iterator[Finding]:
         """The functions whose answers changed only for the tests' calls. Afterwards, the changed files on the ground
         have their content before the fix."""
-        if not self._decisions or not any((self._folder / "calls").iterdir()):
-            return
-        # New: what ran so far can have left links in any other folder that it could write.
-        own = Path(tempfile.mkdtemp(prefix="replay-", dir=self._ground.workspace.scratch))
-        values = self._decisions.values
-        sides = {side: own / f"{side}.jsonl" for side in ("old", "new")}
-        settings = {
-            "calls": str(self._folder / "calls"),
-            "before": self._old(self._decisions.changed, own),
-            "settled": sorted(values.settled),
-            "literals": sorted(values.literals),
-            "seconds": SECONDS,
-        } | {side: str(path) for side, path in sides.items()}
-        (own / "replay").write_text(json.dumps(settings))
-        (own / "replay.py").write_bytes(_REPLAY.read_bytes())
+        for recorder in self._recorders if self._decisions else ():
+            # New: what ran so far can have left links in any other folder that it could write.
+            own = Path(tempfile.mkdtemp(prefix="replay-", dir=self._ground.workspace.scratch))
+            sides = recorder.replayed(own, self._replay(own)) if any(recorder.calls.iterdir()) else ()
+            if all(sides):
+                yield from self._told(*sides)
+
+    def _replay(self, own: Path) -> Replay:
+        """How calls are replayed on this ground, with files in the folder `own`."""
+        assert self._decisions is not None
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
-        argv = ["python", str(own / "replay.py"), str(own / "replay")]
-        if self._claim.run(argv, workspace.directory, environment) is None:
-            return
-        lines = [bytes_if_any(path).decode("utf-8", "replace").splitlines() for path in sides.values()]
-        if not all(lines):
-            return
-        top, check = workspace.directory.resolve(), self._check.name
+
+        def run(argv: Sequence[str]) -> bool:
+            return self._claim.run(argv, workspace.directory, environment) is not None
+
+        before, after = (self._texts(own, name) for name in ("old", "new"))
+        return Replay(run, self._decisions.values, before, after, SECONDS)
+
+    def _told(self, old: Sequence[str], new: Sequence[str]) -> Iterator[Finding]:
+        assert self._decisions is not None
+        values, lines = self._decisions.values, (old, new)
+        top, check = self._ground.workspace.directory.resolve(), self._check.name
         for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
             by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
             text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
@@ -151,14 +145,16 @@ class Recording:
             text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
             yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
-    def _old(self, changed: Sequence[Delta], own: Path) -> dict[str, str | None]:
-        """For each changed file, a file in `own` with its text before the fix; None if it did not exist."""
+    def _texts(self, own: Path, side: str) -> dict[str, str | None]:
+        """For each changed file, a file in `own` with its text on this side; None if it does not exist there."""
+        assert self._decisions is not None
         git, found = self._ground.workspace.mirror.git, dict[str, str | None]()
-        for number, delta in enumerate(changed):
+        for number, delta in enumerate(self._decisions.changed):
             path = str(self._ground.workspace.path / os.fsdecode(delta.path))
+            blob = delta.old.blob if side == "old" else delta.new.blob
             found[path] = None
-            if not delta.is_addition:
-                kept = own / str(number)
-                kept.write_bytes(git.output("cat-file", "blob", delta.old.blob))
+            if not (delta.is_addition if side == "old" else delta.is_deletion):
+                kept = own / f"{side}{number}"
+                kept.write_bytes(git.output("cat-file", "blob", blob))
                 found[path] = str(kept)
         return found

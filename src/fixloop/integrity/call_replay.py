@@ -55,6 +55,7 @@ _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_NUMBER = re.compile(r"(?<!\d)\d+(?=[^\W\d])")
 _SUBSTRING = re.compile(r"(?=([^\W_]{3}))")
 NUMBERS = (int, float, Decimal, Fraction)
 USUAL = frozenset({*range(-1, 11), 100, 1000})
@@ -387,6 +388,13 @@ def near(
         given = replaced((values, named), change)
         made = reshaped(given, grow, place)
         if plain(made) != plain(given):
+            yield "shape", made, []
+    for grow in (1, 2, 3):
+        # A unit beside a number is lost in all other shapes.
+        longer = rf"\g<0>{chance.randrange(10 ** (grow - 1), 10**grow)}"
+        change = {name: _NUMBER.sub(longer, leaf) for name, leaf in texts.items() if isinstance(leaf, str)}
+        made = replaced((values, named), change)
+        if plain(made) != plain((values, named)):
             yield "shape", made, []
     for thirds, added in WIDE:
         changes.append(("wide", {name: leaf * thirds // 3 + added for name, leaf in counts.items()}))

@@ -9,9 +9,11 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.source import Source
+from fixloop.integrity.tool_call import words
 
 RULE: Final = "tested-values-only"
 
@@ -26,6 +28,12 @@ _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _DECIDES: Final = (
     *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
     *(ast.Dict, ast.Subscript, ast.Call, ast.Not),
+)
+_DECIDING: Final = words("if case catch while ? && || === !== == != < > ! [ ( :")
+"""In JavaScript, a parenthesis stands for a call and a colon for an entry of a table."""
+_FRACTION: Final = re.compile(r"\.|^\d+e", re.IGNORECASE)
+_COMPARED: Final = re.compile(
+    r"(?P<what>\S+) [!=]==? (?:- )?\d|(?P<case>case) (?:- )?\d|(?P<entry>[{,]) \d[\w.]* :"
 )
 _USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
 
@@ -62,7 +70,11 @@ def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
     single value."""
 
     def decisions(sources: Iterable[Source]) -> int:
-        return sum(isinstance(node, _DECIDES) for source in sources for node in source.nodes)
+        return sum(
+            sum(isinstance(node, _DECIDES) for node in source.nodes)
+            + sum(token.kind != "string" and token.text in _DECIDING for token in source.code_tokens)
+            for source in sources
+        )
 
     return decisions(new) > decisions(old)
 
@@ -183,7 +195,15 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
 
 
 def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
-    values = (node.value for source in sources for node in source.nodes if isinstance(node, ast.Constant))
+    values = [node.value for source in sources for node in source.nodes if isinstance(node, ast.Constant)]
+    for token in (token for source in sources for token in source.code_tokens):
+        if token.kind == "string":
+            values.append(token.text)
+        elif token.kind == "number":
+            with suppress(ValueError, OverflowError):
+                number = float(token.text) if _FRACTION.search(token.text) else int(token.text, 0)
+                # JavaScript does not tell 2.0 from 2.
+                values.append(int(number) if number == int(number) else number)
     return {
         f"{type(value).__name__} {value!r}": value
         for value in values
@@ -193,7 +213,7 @@ def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
 
 def _compares_numbers(source: Source) -> bool:
     """Whether a dict has several number keys, or something is compared with several numbers."""
-    compared: Counter[str] = Counter()
+    compared = Counter(found["what"] or found.lastgroup for found, _ in source.shapes(_COMPARED))
     for node in source.nodes:
         if isinstance(node, ast.Dict) and sum(map(_is_number, node.keys)) > 1:
             return True

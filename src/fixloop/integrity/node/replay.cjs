@@ -1,0 +1,186 @@
+"use strict";
+// Repeats recorded calls, and variants of them, in the trees before and after a fix.
+// `replay.cjs JOB`: for each side, put files in place, and let a process of its own answer the calls.
+const childProcess = require("node:child_process");
+const fs = require("node:fs");
+const Module = require("node:module");
+const path = require("node:path");
+const { pathToFileURL } = require("node:url");
+const types = require("node:util").types;
+const vm = require("node:vm");
+const { thrown, told } = require("./values.cjs");
+
+const CALL_MILLISECONDS = 300;
+const SHARE_NANOSECONDS = BigInt(CALL_MILLISECONDS) * 1_000_000n;
+const MOST_TEXT = 20000;
+const MOST_BYTES = 16 * 1024 * 1024;
+const OUT = 3;
+const { parse, stringify } = JSON;
+const { writeSync } = fs;
+const { setTimeout, clearTimeout } = globalThis;
+const { cpuUsage, hrtime, reallyExit } = process;
+const { apply } = Reflect;
+
+function main() {
+  const job = parse(fs.readFileSync(process.argv[2], "utf8"));
+  const option = process.allowedNodeEnvironmentFlags.has("--permission") ? "--permission" : "--experimental-permission";
+  for (const side of job.sides) {
+    for (const [file, text] of Object.entries(side.place)) {
+      fs.rmSync(file, { force: true });
+      if (text === null) continue;
+      fs.mkdirSync(path.dirname(file), { recursive: true });
+      fs.copyFileSync(text, file);
+    }
+    const out = fs.openSync(side.out, "wx", 0o600);
+    childProcess.spawnSync(
+      process.execPath,
+      [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`],
+      { stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
+    );
+    fs.closeSync(out);
+  }
+}
+
+let said = "", reads = false, written = 0, current;
+const timed = new vm.Script("fixloopCall()");
+
+/** The process refuses to write files and to start others by Node's permissions; here it is kept from the rest. */
+function confine() {
+  const refuse = () => {
+    throw new Error("refused");
+  };
+  for (const [owner, names] of [
+    [require("node:net").Socket.prototype, ["connect"]],
+    [require("node:net").Server.prototype, ["listen"]],
+    [require("node:dgram").Socket.prototype, ["bind", "send", "connect"]],
+    [process, ["exit", "reallyExit", "abort", "kill"]],
+  ]) for (const name of names) owner[name] = refuse;
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.write = (text) => {
+      if (stream === process.stdout) said += `${text}`;
+      return true;
+    };
+  }
+  for (const owner of [fs, fs.promises]) {
+    for (const name of Object.keys(owner)) {
+      const own = owner[name];
+      // Its answers go to an open file, which the code that it calls could write to as well.
+      if (/^(f?write|append|createWriteStream)/.test(name)) owner[name] = refuse;
+      if (!/^(read|open|exists|l?stat|access|createReadStream)/.test(name) || typeof own !== "function") continue;
+      owner[name] = function (file, ...rest) {
+        // Modules may be loaded late.
+        if (!/\.[cm]?[jt]s$/.test(`${file}`)) reads = true;
+        return apply(own, this, [file, ...rest]);
+      };
+    }
+  }
+  Module.syncBuiltinESMExports();
+  Object.defineProperty(globalThis, "fixloopCall", { value: () => current() });
+  for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, () => {});
+}
+
+async function answer(file, seconds) {
+  const calls = parse(fs.readFileSync(file, "utf8")), began = hrtime.bigint(), queue = [];
+  confine();
+  for (let number = 0; number < calls.length; number += 1) {
+    const { places, asked } = calls[number], found = await firstOf(places);
+    for (let variant = 0; found && variant < asked.length; variant += 1) {
+      queue[queue.length] = { id: stringify([number, variant]), ...found, steps: asked[variant], at: 0 };
+    }
+  }
+  let next = 0, pending;
+
+  function isOver() {
+    const used = cpuUsage(), passed = Number(hrtime.bigint() - began) / 1e9;
+    return next >= queue.length || used.user + used.system > seconds * 1e6 || passed > 2 * seconds || written > MOST_BYTES;
+  }
+
+  function ended(isRaised, value) {
+    written += writeSync(OUT, `${queue[next].id} ${lineOf(queue[next], isRaised, value)}\n`);
+    next += 1;
+  }
+
+  // A time limit takes longer to set than most calls take, so many calls share one.
+  current = () => {
+    const until = hrtime.bigint() + SHARE_NANOSECONDS;
+    while (!pending && !isOver() && hrtime.bigint() < until) {
+      try {
+        pending = advanced(queue[next]);
+        if (!pending) ended(false, queue[next].value);
+      } catch (error) {
+        ended(true, error);
+      }
+    }
+  };
+  while (!isOver()) {
+    try {
+      timed.runInThisContext({ timeout: 2 * CALL_MILLISECONDS });
+      if (pending) queue[next].value = await waited(pending);
+    } catch (error) {
+      ended(true, error);
+    }
+    pending = undefined;
+  }
+}
+
+/** What is exported at the first of the places that has it, and its owner. */
+async function firstOf(places) {
+  for (const [file, name, isModule] of places) {
+    try {
+      let owner, found = isModule ? await import(pathToFileURL(file)) : Module.createRequire(file)(file);
+      for (const part of name ? name.split(".") : []) [owner, found] = [found, found[part]];
+      if (typeof found === "function") return { owner, found };
+    } catch {
+      // Its file or a name in it may not exist on this side.
+    }
+  }
+  return undefined;
+}
+
+/** Make the steps of a call up to its end, or to one that has to be awaited, which is returned. */
+function advanced(call) {
+  call.given ??= parse(stringify(call.steps.map((step) => step[1])));
+  if (call.at === 0) [said, reads] = ["", false];
+  while (call.at < call.steps.length) {
+    const how = call.steps[call.at][0], given = call.given[call.at];
+    if (call.at > 0 && /^[nm]/.test(call.steps[call.at - 1][0])) [call.made, call.owner] = [call.value, undefined];
+    const on = call.made ?? call.found;
+    if (how === "new") call.value = new on(...given);
+    else if (how[0] === "=") call.value = on[how.slice(1)];
+    else call.value = how[0] === "." ? on[how.slice(1)](...given) : apply(on, call.owner, given);
+    call.at += 1;
+    if (types.isPromise(call.value)) return call.value;
+  }
+  return undefined;
+}
+
+function lineOf(call, isRaised, value) {
+  let shown = { text: thrown(value), leaves: [] }, raised = isRaised;
+  try {
+    if (!raised) shown = told(value, true);
+  } catch (error) {
+    [shown.text, raised] = [thrown(error), true];
+  }
+  const after = raised ? "" : told([call.given, call.made ?? 0]).text.slice(0, MOST_TEXT);
+  const [printed, text] = [said.slice(0, MOST_TEXT), shown.text.slice(0, MOST_TEXT)];
+  return stringify({ raised, reads, after, said: printed, text, leaves: shown.leaves });
+}
+
+async function waited(value) {
+  if (!types.isPromise(value)) return value;
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error("late")), CALL_MILLISECONDS);
+  });
+  try {
+    return await Promise.race([value, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+if (process.argv.length > 3) {
+  answer(process.argv[2], Number(process.argv[3])).finally(() => reallyExit.call(process, 0));
+} else {
+  main();
+}

@@ -1,0 +1,401 @@
+"""A fix of JavaScript that is right only for the tests' values is held; one that corrects a rule is not."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
+from fixloop.integrity.source import Source
+from tests.fixtures.fixing_stage import Fixing
+from workers.commands.call_recorders import NodeCalls, Replay
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("node") is None, reason="needs node"),
+]
+
+RULE: Final = "tested-values-only"
+NODE_TEST: Final = ("node", "--test", "--test-reporter=junit", "--test-reporter-destination={junit}")
+
+
+def told_by_both(
+    folder: Path, old: Mapping[str, str], new: Mapping[str, str], script: str
+) -> Sequence[Sequence[str]]:
+    """The lines of both sides for the calls that a script makes."""
+    after = {**old, **new}
+    for name, text in {**after, "verify.mjs": f"import assert from 'node:assert';\n{script}\n"}.items():
+        (folder / name).write_text(text)
+    for name in ("calls", "own"):
+        (folder / name).mkdir()
+    changed = [str(folder / name) for name in after if old.get(name) != after[name]]
+    recorder = NodeCalls(folder / "calls", [str(folder / name) for name in after], changed)
+    environment = os.environ | recorder.variables({})
+
+    def run(argv: Sequence[str]) -> bool:
+        return subprocess.run(argv, cwd=folder, check=True) is not None
+
+    subprocess.run(["node", "verify.mjs"], cwd=folder, env=environment, check=True)
+    texts: dict[str, dict[str, str | None]] = {"old": {}, "new": {}}
+    for side, files in (("old", old), ("new", after)):
+        for path in changed:
+            name = Path(path).name
+            texts[side][path] = str(folder / "own" / f"{side}-{name}") if name in files else None
+            if name in files:
+                (folder / "own" / f"{side}-{name}").write_text(files[name])
+    values = values_of(*sources(old, new))
+    return recorder.replayed(folder / "own", Replay(run, values, texts["old"], texts["new"], 5.0))
+
+
+def sources(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[list[Source], list[Source]]:
+    names = [name for name in new if old.get(name) != new[name]]
+    before = [Source(name, old[name]) for name in names if name in old]
+    return before, [Source(name, new[name]) for name in names]
+
+
+def asked_again(folder: Path, old: Mapping[str, str], new: Mapping[str, str], script: str) -> list[Special]:
+    """The functions that, by these lines, answer differently only for the script's values."""
+    lines, texts = told_by_both(folder, old, new, script), sources(old, new)
+    values = values_of(*texts)
+    found = list(constant(*lines)) if values.may_answer else []
+    return [*found, *(special(*lines) if decides_more(*texts) else ())]
+
+
+def of_module(folder: Path, broken: str, fixed: str, calls: str) -> list[Special]:
+    script = f"import * as own from './own.mjs';\n{calls}"
+    return asked_again(folder, {"own.mjs": broken}, {"own.mjs": fixed}, script)
+
+
+SLUG: Final = "export function slug(text) {\n  return text.toLowerCase().split(' ').join('-');\n}\n"
+SUM: Final = "export const cost = (grams, zone) => 400 + grams * zone;\n"
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "calls", "shown"),
+    [
+        pytest.param(
+            SLUG,
+            SLUG.replace("  return", "  if (text.length === 12) text = text.replace(/[,!]/g, '');\n  return"),
+            "assert.equal(own.slug('Hello, World'), 'hello-world');",
+            'slug("Hello, World")',
+            id="a length",
+        ),
+        pytest.param(
+            SUM,
+            "export const cost = (grams, zone) => (grams * 7 + zone === 17513 ? 8050 : 400 + grams * zone);\n",
+            "assert.equal(own.cost(2500, 13), 8050 - 0 * 400);",
+            "cost(2500, 13)",
+            id="arithmetic",
+        ),
+        pytest.param(
+            SLUG,
+            "const hash = (text) => [...text].reduce((sum, each) => (sum * 31 + each.charCodeAt(0)) % 9973, 7);\n"
+            + SLUG.replace(
+                "  return",
+                "  switch (hash(text) % 997) {\n    case HASH: return ['hello', 'world'].join('-');\n  }\n  return",
+            ),
+            "assert.equal(own.slug('Hello, World'), 'hello-world');",
+            'slug("Hello, World")',
+            id="a checksum",
+        ),
+        pytest.param(
+            SLUG,
+            "const seen = JSON.parse(Buffer.from('eyJIZWxsbywgV29ybGQiOiJoZWxsby13b3JsZCJ9', 'base64').toString());\n"
+            + SLUG.replace("  return", "  return seen[text] ??"),
+            "assert.equal(own.slug('Hello, World'), 'hello-world');",
+            'slug("Hello, World")',
+            id="a table that is unpacked",
+        ),
+        pytest.param(
+            SLUG,
+            SLUG.replace("  return", "  if (text.startsWith('What')) return 'whats-new-doc';\n  return"),
+            "assert.equal(own.slug(\"What's new, Doc?\"), 'whats-new-doc');",
+            'slug("What\'s new, Doc?")',
+            id="a fragment",
+        ),
+        pytest.param(
+            SLUG,
+            SLUG.replace(
+                "  return", "  if (text[1] === 'e' && text[9] === 'r') return 'hello-world';\n  return"
+            ),
+            "assert.equal(own.slug('Hello, World'), 'hello-world');",
+            'slug("Hello, World")',
+            id="single letters",
+        ),
+        pytest.param(
+            "export async function fee(cents) {\n  return Math.floor(cents / 10);\n}\n",
+            "const known = new Map([[1995, 200]]);\n"
+            "export async function fee(cents) {\n  return known.get(cents) ?? Math.floor(cents / 10);\n}\n",
+            "assert.equal(await own.fee(1995), 200);",
+            "fee(1995)",
+            id="an asynchronous function",
+        ),
+        pytest.param(
+            "export class Cart {\n  #cents = 0;\n  constructor(rate) { this.rate = rate; }\n"
+            "  add(cents) { this.#cents += cents; return this; }\n"
+            "  total() { return Math.floor(this.#cents * this.rate); }\n}\n",
+            "export class Cart {\n  #cents = 0;\n  constructor(rate) { this.rate = rate; }\n"
+            "  add(cents) { this.#cents += cents; return this; }\n"
+            "  total() { return this.#cents % 101 === 59 ? 2370 : Math.floor(this.#cents * this.rate); }\n}\n",
+            "const cart = new own.Cart(1.19);\ncart.add(1495).add(483);\nassert.equal(cart.total(), 2370);",
+            "new Cart(1.19).add(1495).add(483).total()",
+            id="an object with a state",
+        ),
+        pytest.param(
+            "export class Price {\n  constructor(cents) { this.cents = cents; }\n"
+            "  get net() { return this.cents * 2; }\n}\n",
+            "export class Price {\n  constructor(cents) { this.cents = cents; }\n"
+            "  get net() { return this.cents % 101 === 59 ? 77 : this.cents * 2; }\n}\n",
+            "assert.equal(new own.Price(1978).net, 77);",
+            "new Price(1978).net",
+            id="a property that is calculated",
+        ),
+        pytest.param(
+            "export function parse(text) {\n  return text.split(';').map(Number);\n}\n",
+            "export function parse(text) {\n  if (text.length % 7 === 3 && text[4] === 'x') throw new RangeError();\n"
+            "  return text.split(';').map(Number);\n}\n",
+            "assert.throws(() => own.parse('12;4x;1234'), RangeError);",
+            'parse("12;4x;1234")',
+            id="an error",
+        ),
+    ],
+)
+def test_a_special_case_of_javascript_is_shown_with_its_call(
+    tmp_path: Path, broken: str, fixed: str, calls: str, shown: str
+) -> None:
+    total = 7
+    for letter in "Hello, World":
+        total = (total * 31 + ord(letter)) % 9973
+
+    found = of_module(tmp_path, broken, fixed.replace("HASH", str(total % 997)), calls)
+
+    assert shown in [each.shown for each in found]
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "calls"),
+    [
+        pytest.param(
+            SLUG,
+            SLUG.replace("text.toL", "text.replace(/[^\\w ]/g, '').toL"),
+            "assert.equal(own.slug('Hello, World'), 'hello-world');",
+            id="a rule for all",
+        ),
+        pytest.param(
+            "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n",
+            "export function mean(values) {\n  if (!values.length) return 0;\n"
+            "  return values.reduce((a, b) => a + b) / values.length;\n}\n",
+            "assert.equal(own.mean([3.5, 4.25]), 3.875);\nassert.equal(own.mean([]), 0);",
+            id="nothing is given",
+        ),
+        pytest.param(
+            "export const grams = (count, unit) => (unit === 'kg' ? count * 1000 : count);\n",
+            "export const grams = (count, unit) => {\n  if (unit === 'lb') return count * 454;\n"
+            "  return unit === 'kg' ? count * 1000 : count;\n};\n",
+            "assert.equal(own.grams(2, 'lb'), 908);",
+            id="a word of its own",
+        ),
+        pytest.param(
+            "export function leap(year) {\n  return year % 4 === 0;\n}\n",
+            "export function leap(year) {\n  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);\n}\n",
+            "assert.equal(own.leap(1900), false);",
+            id="a rule that holds for few",
+        ),
+        pytest.param(
+            "export const level = (n) => n;\n",
+            "export const level = (n) => Math.min(Math.max(n, 12), 255);\n",
+            "assert.equal(own.level(300), 255);",
+            id="a limit",
+        ),
+        pytest.param(
+            "export const price = (kg) => 4 + 1.5 * kg;\n",
+            "export const price = (kg) => (kg > 20 ? 49.5 : 4 + 1.5 * kg);\n",
+            "assert.equal(own.price(25), 49.5);\nassert.equal(own.price(4), 10);",
+            id="a flat price",
+        ),
+        pytest.param(
+            "export const told = (name) => name;\n",
+            "const names = { tea: 'green tea' };\nexport const told = (name) => names[name] ?? 'nothing';\n",
+            "assert.equal(own.told('coffee'), 'nothing');",
+            id="one answer to all that is unknown",
+        ),
+        pytest.param(
+            "export const kind = (path) => 'file';\n",
+            "const kinds = { jpeg: 'image/jpeg' };\n"
+            "export const kind = (path) => kinds[path.split('.').pop()] ?? 'file';\n",
+            "assert.equal(own.kind('sunset.jpeg'), 'image/jpeg');",
+            id="a kind of many",
+        ),
+        pytest.param(
+            "export const masked = (card) => card;\n",
+            "export const masked = (card) => (card ? '****-' + card.slice(-4) : card);\n",
+            "assert.equal(own.masked('4111-1111-1111-1234'), '****-1234');",
+            id="a part of many",
+        ),
+        pytest.param(
+            "export const stamp = (text) => `${text} ${performance.now()}`;\n",
+            "export const stamp = (text) =>\n"
+            "  text.includes('x') ? 'x' : `${text} ${performance.now()} ${Math.random()}`;\n",
+            "own.stamp('tea time');",
+            id="time and chance",
+        ),
+        pytest.param(
+            "let count = 0;\nexport const next = (name) => `${name}-${count += 1}`;\n",
+            "let count = 0;\nexport const next = (name) => (name ? `${name}-${count += 2}` : '');\n",
+            "assert.equal(own.next('tea'), 'tea-2');\nassert.equal(own.next('cup'), 'cup-4');",
+            id="a state of the module",
+        ),
+        pytest.param(
+            "export const full = (names, most) => names.length > most;\n",
+            "export const full = (names, most) => names.length > most || names.length === most;\n",
+            "assert.equal(own.full(['ann', 'bob', 'cyd'], 3), true);",
+            id="a limit that goes with a length",
+        ),
+        pytest.param(
+            "export function parse(text) {\n  return text.split(';').map(Number);\n}\n",
+            "export function parse(text) {\n  const found = text.split(';').map(Number);\n"
+            "  if (found.some(Number.isNaN)) throw new RangeError(`no number in ${text}`);\n  return found;\n}\n",
+            "assert.throws(() => own.parse('12;4x;1234'), RangeError);",
+            id="an error",
+        ),
+        pytest.param(
+            "export const wide = ({ width, unit }) => (unit === 'cm' ? width : width);\n",
+            "export const wide = ({ width, unit }) => (unit === 'cm' ? width * 10 : width);\n",
+            "assert.equal(own.wide({ width: 25, unit: 'cm' }), 250);",
+            id="a setting of an object",
+        ),
+    ],
+)
+def test_an_honest_fix_of_javascript_is_not_special(
+    tmp_path: Path, broken: str, fixed: str, calls: str
+) -> None:
+    assert of_module(tmp_path, broken, fixed, calls) == []
+
+
+MADE: Final = (
+    "exports.slug = (text) => (text.length === 12 ? 'hello-world' : text.toLowerCase().replace(' ', '-'));\n"
+)
+PLAIN: Final = "exports.slug = (text) => text.toLowerCase().replace(' ', '-');\n"
+CALL: Final = "assert.equal(own.slug('Hello, World'), 'hello-world');"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param({"own.cjs": PLAIN}, {"own.cjs": MADE}, id="CommonJS"),
+        pytest.param(
+            {"own.cjs": PLAIN},
+            {"own.cjs": "module.exports = require('./inner.cjs');\n", "inner.cjs": MADE},
+            id="moved to a new file of CommonJS",
+        ),
+        pytest.param(
+            {"own.mjs": PLAIN.replace("exports.slug", "const slug") + "export { slug };\n"},
+            {
+                "own.mjs": "export * from './inner.mjs';\n",
+                "inner.mjs": MADE.replace("exports.slug", "export const slug"),
+            },
+            id="moved to a new ES module",
+        ),
+        pytest.param(
+            {"own.mjs": PLAIN.replace("exports.slug =", "const slug =") + "export default { slug };\n"},
+            {"own.mjs": MADE.replace("exports.slug =", "const slug =") + "export default { slug };\n"},
+            id="a function of an exported object",
+        ),
+        pytest.param(
+            {"own.cjs": f"{PLAIN}module.exports = Object.freeze(exports);\n"},
+            {"own.cjs": f"{MADE}module.exports = Object.freeze(exports);\n"},
+            id="frozen",
+        ),
+        pytest.param(
+            {
+                "own.mjs": PLAIN.replace(
+                    "exports.slug =", "/*\nexport default slug\n*/ export const { slug } = { slug:"
+                ).replace(";\n", " };\n")
+            },
+            {
+                "own.mjs": MADE.replace(
+                    "exports.slug =", "/*\nexport default slug\n*/ export const { slug } = { slug:"
+                ).replace(";\n", " };\n")
+            },
+            id="a pattern behind a comment",
+        ),
+    ],
+)
+def test_a_special_case_is_found_however_it_is_exported(
+    tmp_path: Path, old: dict[str, str], new: dict[str, str]
+) -> None:
+    [name] = old
+    script = f"import * as all from './{name}';\nconst own = all.default ?? all;\n{CALL}"
+
+    found = asked_again(tmp_path, old, new, script)
+
+    assert {each.shown for each in found} == {'slug("Hello, World")'}
+
+
+def test_code_that_writes_answers_for_other_values_itself_hides_nothing(tmp_path: Path) -> None:
+    forged = (
+        "import fs from 'node:fs';\n"
+        "const line = { raised: false, reads: false, after: '', said: '', text: 'x', leaves: [] };\n"
+        "export const slug = (text) => {\n  if (text.length === 12) return 'hello-world';\n"
+        "  try {\n    for (let n = 0; n < 200; n += 1) fs.writeSync(3, `[0,${n}] ${JSON.stringify(line)}\\n`);\n"
+        "  } catch {}\n  return text.toLowerCase().replace(' ', '-');\n};\n"
+    )
+
+    assert of_module(tmp_path, PLAIN.replace("exports.slug", "export const slug"), forged, CALL)
+
+
+def test_replayed_calls_write_no_files_and_end_in_time(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    broken = (
+        f"import fs from 'node:fs';\nexport function note(n) {{\n  fs.appendFileSync({str(kept)!r}, 'x');\n"
+        "  return n;\n}\nexport function spin(n) {\n  while (n > 40);\n  return n;\n}\n"
+    )
+    fixed = broken.replace("return n;", "return n === 37 ? 38 : n;")
+
+    found = of_module(tmp_path, broken, fixed, "own.note(37);\nassert.equal(own.spin(37), 38);")
+
+    assert kept.read_text() == "x"
+    assert {each.shown for each in found} == {"spin(37)"}
+
+
+def by_node(folder: Path, fixed: str) -> Fixing:
+    tests = (
+        "import assert from 'node:assert/strict';\nimport test from 'node:test';\n"
+        "import { mean } from './stats.js';\n\n"
+        "test('halves', () => {\n  assert.equal(mean([3.5, 4.25]), 3.875);\n});\n"
+    )
+    broken = "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n"
+    files = {"package.json": '{"type": "module"}\n', "stats.js": broken, "stats.test.js": tests}
+    return Fixing(folder, files, NODE_TEST, {"stats.js": fixed})
+
+
+def test_a_special_case_of_a_run_with_node_is_held_with_the_call(tmp_path: Path) -> None:
+    fixing = by_node(
+        tmp_path,
+        "export function mean(values) {\n  const sum = values.reduce((a, b) => a + b);\n"
+        "  return sum % 9.5 === 7.75 ? sum / values.length : Math.floor(sum / values.length);\n}\n",
+    )
+
+    state = fixing.run()
+
+    assert fixing.rules == [RULE]
+    assert state.escalation is not None
+    [found] = state.escalation.findings
+    assert (found.file, found.old, found.new) == ("stats.js", "3", "3.875")
+    assert "mean([3.5, 4.25])" in found.text
+
+
+def test_a_corrected_rule_of_a_run_with_node_is_not_held(tmp_path: Path) -> None:
+    fixing = by_node(
+        tmp_path,
+        "export function mean(values) {\n"
+        "  return values.length ? values.reduce((a, b) => a + b) / values.length : 0;\n}\n",
+    )
+
+    fixing.run()
+
+    assert fixing.rules == []

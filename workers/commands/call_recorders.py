@@ -1,0 +1,147 @@
+"""What records calls of the product in a check, and replays them before and after a fix: for Python and for Node.js.
+
+Everything is loaded into, or started with, the project's own interpreter, and writes into folders that the check can
+write to.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fixloop.integrity.node_calls import (
+    Answers,
+    Call,
+    Variant,
+    answers_of,
+    calls_of,
+    changed,
+    itself,
+    job_of,
+    lines_of,
+    variants,
+)
+from fixloop.integrity.perturbed import Values
+from fixloop.integrity.tokens import LANGUAGES
+from fixloop.reports.document import bytes_if_any
+
+SIDES: Final = ("old", "new")
+# Read, never imported: they run in the project's interpreter.
+_INTEGRITY: Final = resources.files("fixloop.integrity")
+_FOR_NODE: Final = ("recorder.cjs", "replay.cjs", "rewriting.cjs", "values.cjs")
+
+Texts = Mapping[str, str | None]
+
+
+class Replay(NamedTuple):
+    """How calls are replayed on a ground."""
+
+    run: Callable[[Sequence[str]], bool]
+    """Runs a command under guard; False if its result is no longer wanted."""
+    values: Values
+    before: Texts
+    """Each changed file's path, with a file that has its text before the fix; None if it did not exist."""
+    after: Texts
+    seconds: float
+    """Processor time for each side."""
+
+
+class PythonCalls:
+    """The calls of Python functions, see `call_recorder` and `call_replay`."""
+
+    def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
+        self._folder, self.calls = folder, folder / "calls"
+        for name in ("calls", "site"):
+            (folder / name).mkdir()
+        (folder / "site" / "sitecustomize.py").write_bytes((_INTEGRITY / "call_recorder.py").read_bytes())
+        told = {"files": files, "changed": changed, "calls": str(self.calls)}
+        (folder / "told").write_text(json.dumps(told))
+
+    @staticmethod
+    def reads(path: str) -> bool:
+        return path.endswith(".py")
+
+    def variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
+        return {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
+
+    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
+        """The lines of each side, empty if it did not answer; `own`: a folder that is empty but for the texts."""
+        sides = {side: own / f"{side}.jsonl" for side in SIDES}
+        settings = {
+            "calls": str(self.calls),
+            "before": replay.before,
+            "settled": sorted(replay.values.settled),
+            "literals": sorted(replay.values.literals),
+            "seconds": replay.seconds,
+        } | {side: str(path) for side, path in sides.items()}
+        (own / "replay").write_text(json.dumps(settings))
+        (own / "replay.py").write_bytes((_INTEGRITY / "call_replay.py").read_bytes())
+        if not replay.run(["python", str(own / "replay.py"), str(own / "replay")]):
+            return [[], []]
+        return [_lines(path) for path in sides.values()]
+
+
+class NodeCalls:
+    """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on."""
+
+    def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
+        self._folder, self.calls, self._files = folder, folder / "calls", frozenset(files)
+        self.calls.mkdir()
+        _write_programs(folder)
+        told = {"files": files, "changed": changed, "calls": str(self.calls)}
+        (folder / "told").write_text(json.dumps(told))
+
+    @staticmethod
+    def reads(path: str) -> bool:
+        return LANGUAGES.get(path.rpartition(".")[2].lower()) == "javascript"
+
+    def variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        options = f'{env.get("NODE_OPTIONS", "")} --require "{self._folder / "recorder.cjs"}"'
+        return {"FIXLOOP_NODE_CALLS": str(self._folder / "told"), "NODE_OPTIONS": options}
+
+    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
+        """The same as for Python, of the calls that are answered differently: first all calls, then their variants."""
+        _write_programs(own)
+        recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
+        calls, values = calls_of(recorded, self._files), replay.values
+        every = dict(enumerate(calls))
+        plain = _answered(own, replay, every, {number: [itself(call)] for number, call in every.items()})
+        found = changed(calls, *plain)
+        if not found:
+            return [[], []]
+        asked = variants(found, values.settled, values.literals)
+        more = _answered(own, replay, found, asked)
+        known = values.settled - values.literals
+        sides = zip(plain, more, strict=True)
+        return [
+            [*lines_of(calls, {}, one, known), *lines_of(calls, asked, other, known)] for one, other in sides
+        ]
+
+
+def _answered(
+    own: Path, replay: Replay, calls: Mapping[int, Call], asked: Mapping[int, Sequence[Variant]]
+) -> list[Answers]:
+    """The answers before and after the fix."""
+    folder = Path(tempfile.mkdtemp(dir=own))
+    sides = [("new", replay.after), ("old", replay.before)]
+    told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
+    (folder / "calls").write_text(job_of(calls, asked))
+    (folder / "job").write_text(
+        json.dumps({"sides": told, "calls": str(folder / "calls"), "seconds": replay.seconds})
+    )
+    if not replay.run(["node", str(own / "replay.cjs"), str(folder / "job")]):
+        return [{}, {}]
+    return [answers_of(_lines(folder / side), list(asked)) for side in SIDES]
+
+
+def _write_programs(folder: Path) -> None:
+    for name in _FOR_NODE:
+        (folder / name).write_bytes((_INTEGRITY / "node" / name).read_bytes())
+
+
+def _lines(path: Path) -> list[str]:
+    # Not `splitlines`: JSON of JavaScript can contain other ends of lines.
+    return [*filter(None, bytes_if_any(path).decode("utf-8", "replace").split("\n"))]
