@@ -64,8 +64,9 @@ def led_out(claim: Claim) -> Iterator[Finding]:
 
 def started_by_others(claim: Claim) -> Iterator[Finding]:
     """New or changed files that editors, agents, shells, git and CI run when somebody opens or pushes the fix."""
+    started, product = shipped()["started"], claim.configuration.integrity.product
     for path in (os.fsdecode(delta.path) for delta in claim.changed if not delta.is_deletion):
-        if matches(path.casefold(), shipped()["started"]):
+        if matches(path.casefold(), started) and not matches(path, product):
             yield Finding(rule="started-by-others", text=f"{path} is run without a check", file=path)
 
 
