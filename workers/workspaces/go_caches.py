@@ -1,7 +1,6 @@
 """Go's caches for commands that run a fix's code: nobody else reads what they write, not even the run that judges it.
 
-Go trusts its caches. Owns the build cache in a workspace's scratch folder, with links to what the checks before the fix
-used. The shared module cache is only read.
+Go trusts its caches. Owns the build cache in a workspace's scratch folder, with links to what earlier checks used.
 """
 
 import os
