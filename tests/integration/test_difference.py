@@ -72,6 +72,23 @@ def test_a_project_in_a_subfolder_allows_findings_by_its_own_paths(
     assert found(bench, fix, **settings) == {(rule, f"web/{file}", line) for rule, file, line in rest}
 
 
+@pytest.mark.parametrize(
+    ("others", "is_held"),
+    [
+        ({"conftest.py": "class Fake:\n    now = 0\n"}, True),
+        ({"tests/test_b.py": "class Fake:\n    def __init__(self): self.now = 0\n"}, True),
+        ({"tests/test_b.py": "now = 0\n"}, False),
+        ({"conftest.py": "class Fake:\n    now = 0\n", "clock.py": "class Clock:\n    now = 0\n"}, False),
+    ],
+)
+def test_a_name_is_sought_in_all_tests_and_in_the_product(
+    tmp_path: Path, others: dict[str, str], is_held: bool
+) -> None:
+    fix = {"shop.py": "def total(xs):\n    return hasattr(xs, 'now')\n"}
+
+    assert found(Bench(tmp_path, FILES | others), fix) == ({("watched", "shop.py", 2)} if is_held else set())
+
+
 def test_an_honest_fix_in_a_moved_file_gives_no_finding(tmp_path: Path) -> None:
     bench = Bench(tmp_path, FILES)
 
