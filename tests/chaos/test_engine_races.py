@@ -1,7 +1,7 @@
 """
 Twenty agents race for one handoff, one lock, one field: exactly one gets it.
 
-Five rounds in `make quick`, 20 in `make test`, 1,000 in `make chaos`.
+Five rounds in `make quick`, 50 in `make test`, 1,000 in `make chaos`.
 The race for a number of a chat is in `test_chat_races.py`.
 """
 
@@ -105,7 +105,7 @@ def racers(request: pytest.FixtureRequest) -> Iterator[Racers]:
 
 def rounds(kind: str) -> Iterator[str]:
     """The workflow of each round; each kind of race has its own project."""
-    count = _ROUNDS.get(settings.get_current_profile_name(), 20)
+    count = _ROUNDS.get(settings.get_current_profile_name(), 50)
     return (f"{sha256(kind.encode()).hexdigest()[:8]}-{number + 1}-1" for number in range(count))
 
 

@@ -14,6 +14,7 @@ from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.deployment import wait_until
+from tests.fixtures.patience import slack
 from workers.celery_fast import rejection
 from workers.celery_fast.transport import Transport
 
@@ -102,7 +103,7 @@ def test_an_unacknowledged_entry_that_is_no_message_is_dropped_and_counted(
             channel.qos.restore_by_tag("tag")
 
             assert (client.hlen("unacked"), client.zcard("unacked_index")) == (0, 0)
-        wait_until(lambda: store.rejections().total == 1, seconds=90)
+        wait_until(lambda: store.rejections().total == 1, seconds=slack(30))
 
 
 def test_messages_of_one_channel_keep_their_priorities(connection: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 import uvicorn
 
 from fixloop.serve import connections
+from tests.fixtures.patience import slack
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -26,12 +27,12 @@ def test_a_connection_without_a_request_is_closed(sent: bytes, monkeypatch: pyte
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        with socket.create_connection(listening.getsockname(), timeout=60) as silent:
+        with socket.create_connection(listening.getsockname(), timeout=slack(5)) as silent:
             silent.sendall(sent)
             assert silent.recv(1) == b""
-        with socket.create_connection(listening.getsockname(), timeout=60) as asking:
+        with socket.create_connection(listening.getsockname(), timeout=slack(5)) as asking:
             asking.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             assert asking.recv(100).startswith(b"HTTP/1.1 204")
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(slack(10))

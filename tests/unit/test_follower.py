@@ -9,6 +9,7 @@ from fixloop.serve import follower as module
 from fixloop.serve.follower import MOST_UNREAD, Follower, News
 from fixloop.testing.waiting import comes
 from tests.fixtures.memory_store import MemoryStore
+from tests.fixtures.patience import slack
 from tests.fixtures.store_samples import FLOW, change
 
 PATIENCE_SECONDS = 20.0
@@ -32,10 +33,10 @@ def test_changes_are_applied_at_once_and_removed_workflows_disappear() -> None:
         assert following.rows() == {FLOW: {"status": "A"}}
 
         made = store.commit(change(1, fields={"status": "B"}, live=False))
-        assert comes(lambda: following.rows() == {FLOW: {"status": "B"}}, 90.0)
+        assert comes(lambda: following.rows() == {FLOW: {"status": "B"}}, slack(20))
         store.remove(FLOW, made.head, "purged")
 
-        assert comes(lambda: following.rows() == {}, 90.0)
+        assert comes(lambda: following.rows() == {}, slack(20))
 
 
 def test_a_change_without_an_event_is_found_by_the_next_full_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +48,7 @@ def test_a_change_without_an_event_is_found_by_the_next_full_read(monkeypatch: p
 
         store.create(change(0, fields={"status": "A"}))
 
-        assert comes(lambda: following.rows() == {FLOW: {"status": "A"}}, 90.0)
+        assert comes(lambda: following.rows() == {FLOW: {"status": "A"}}, slack(20))
 
 
 def test_listeners_get_events_and_slow_ones_restart() -> None:
@@ -60,7 +61,7 @@ def test_listeners_get_events_and_slow_ones_restart() -> None:
             for version in range(1, MOST_UNREAD + 50):
                 following._tell(News("change", FLOW, version))
             await asyncio.sleep(0)
-            assert comes(lambda: following.cursor != "", 90.0)
+            assert comes(lambda: following.cursor != "", slack(20))
             return first, await _last(queue)
 
     async def _last(queue: asyncio.Queue[News]) -> News:

@@ -16,6 +16,7 @@ from fixloop.protocol.events import WorkflowStarted
 from fixloop.store.contract import Store
 from tests.fixtures.deployment import wait_until
 from tests.fixtures.memory_store import MemoryStore
+from tests.fixtures.patience import slack
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
 from tests.fixtures.validation_stage import START
 from workers.steps.agent_runs import heard_of
@@ -195,7 +196,7 @@ def test_an_agent_of_handoffs_sends_heartbeats_while_it_works() -> None:
         return [entry.body["event"]["kind"] for entry in store.history(FLOW)].count("heartbeat")
 
     with heard_of(step, heartbeat, every_seconds=0.001):
-        wait_until(lambda: beats() >= 2, seconds=90)
+        wait_until(lambda: beats() >= 2, seconds=slack(10))
     told = beats()
 
     assert not step.cancelled()
@@ -208,4 +209,4 @@ def test_an_agent_no_longer_at_work_learns_it_from_its_next_heartbeat() -> None:
     heartbeat = profile_named("handoff").read_event('{"kind": "heartbeat", "sender": "planner"}')
 
     with heard_of(step, heartbeat, every_seconds=0.001):
-        wait_until(step.cancelled, seconds=90)
+        wait_until(step.cancelled, seconds=slack(10))
