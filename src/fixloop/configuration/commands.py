@@ -26,18 +26,16 @@ _LAUNCHERS: Final = (
 )
 _WITH_SUBCOMMANDS: Final = frozenset({"cargo", "go", "npm", "pnpm", "yarn", "bun"})
 _FOREIGN: Final = frozenset({"node", "npx", "npm", "pnpm", "yarn", "bun", "bunx", "deno", "go", "cargo"})
+_READERS: Final = frozenset(
+    {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
+    | {"vulture", "yamllint"}
+)
 _QUOTED: Final = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
 
 
 def option_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-_READERS: Final = frozenset(
-    {"bandit", "black", "codespell", "isort", "pip_audit", "pycodestyle", "pydocstyle", "pyflakes", "ruff"}
-    | {"vulture", "yamllint"}
-)
 
 
 def split_command(value: Any, place: Place) -> tuple[str, ...]:
