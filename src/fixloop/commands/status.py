@@ -35,8 +35,9 @@ def status(issue: OptionalIssue = None, json: AsJson = False, project: ProjectOp
         with open_session() as session:
             seen = look(session, session.workflow_of(issue, project))
             away = is_away(seen.found.moment, session.store.now(seen.found.workflow))
-            # A timekeeper that has just started has not swept yet.
-            away = away and not (session.settings.keeps_time and seen.standing.waits_for == "agent")
+            # An ended workflow has no clocks, and a timekeeper that has just started has not swept yet.
+            waits = session.settings.keeps_time and seen.standing.waits_for == "agent"
+            away = away and seen.state.outcome is None and not waits
             across = seen.presenter.across(session.store, project_of(seen.found.workflow))
         found, presenter, state = seen
         if json:

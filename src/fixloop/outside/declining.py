@@ -20,6 +20,6 @@ def signalled(
         for failure in state.failures[:SHOWN]:
             file = file_of(failure.name, failure.file)
             path = f"{top}/{file}" if top else file
-            if file and (text := git.found("show", f"{state.tip}:{path}")):
-                shown.append(f"{file}\n{excerpt(text, failure.name, failure.line)}")
+            if file and (source := git.found("show", f"{state.tip}:{path}")):
+                shown.append(f"{file}\n{excerpt(source, failure.name, failure.line)}")
     return BlockerSignalled(by=by, text=text, artifacts=artifacts, declined=kind, source="\n\n".join(shown))
