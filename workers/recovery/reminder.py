@@ -34,6 +34,7 @@ def remind(options: Mapping[str, Any]) -> int:
                         acted |= done == "ok"
                 for ticket in (held.ticket for held in found.tickets if held.status == "pending"):
                     if ticket.step in TELLING:
+                        app.amqp.queues.select_add(ticket.queue)
                         task = app.tasks[task_name(profile_of(found.snapshot), ticket.step)]
                         done = task.apply(kwargs=arguments(ticket), task_id=ticket.id).result
                         acted |= done == "done"
