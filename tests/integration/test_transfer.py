@@ -7,7 +7,9 @@ import pytest
 
 from fixloop.engine.engine import Engine
 from fixloop.errors import InfrastructureError
+from fixloop.outside.declining import signalled
 from fixloop.outside.transfer import NotKept, bring_work, facts_of_change, keep_bundle, snapshot_in
+from fixloop.protocol.declining import Kind
 from fixloop.protocol.events import FixCompleted, ReportDelivered, RunFinished, WorkflowStarted
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.state import Completion, State
@@ -121,6 +123,23 @@ def test_a_fix_that_changed_nothing_has_no_diff(loop: Loop) -> None:
     loop.fix("first", {"price": "wrong\n"})
 
     assert (loop.state.active.runs[-1].diff, loop.state.active.runs[-1].diff_artifacts) == ("", ())
+
+
+def test_an_answer_that_declines_keeps_its_reason_and_shows_the_test_at_the_tip(loop: Loop) -> None:
+    failed = RunFinished(
+        step="validate",
+        specialist="test-runner",
+        iteration=1,
+        outcome="failed",
+        tree=loop.state.tree,
+        failures=(Failure(name="a price", file="price"),),
+    )
+    loop.engine.apply(WORKFLOW, failed, operation="run-1")
+    git = bring_work(loop.store, loop.state, loop.folder / "first").git
+
+    declined = signalled(loop.state, git, by="fixer", text="12 is right", kind=Kind.TEST_IS_WRONG)
+
+    assert (declined.text, declined.source) == ("12 is right", "price\nwrong")
 
 
 def test_a_lost_cache_loses_no_fix(loop: Loop) -> None:
