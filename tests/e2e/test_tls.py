@@ -76,7 +76,7 @@ def urls() -> RedisUrls:
 
 def test_a_loop_passes_over_tls_and_no_log_has_the_password(named: str, tmp_path: Path) -> None:
     own = Deployment(urls().state, tmp_path, FIXLOOP_STATE_URL=named, FIXLOOP_TASK_EVENTS="1")
-    own._environment["FIXLOOP_BROKER_URL"] = ""  # the state's, completed by the worker itself
+    own.environment["FIXLOOP_BROKER_URL"] = ""  # the state's, completed by the worker itself
     page, port = "", free_port()
     flower = subprocess.Popen(
         [sys.executable, "-m", "fixloop.cli", "flower", "--port", str(port)],
