@@ -149,6 +149,8 @@ def test_a_similar_name_is_not_the_tool(tmp_path: Path, pyproject: str) -> None:
         ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 1000"}, 100),
         ({"setup.cfg": "[coverage:report]\nfail_under = 90\n"}, 90),
         ({"tox.ini": "[pytest]\naddopts = --cov --cov-fail-under=85\n"}, 85),
+        ({"pytest.toml": '[pytest]\naddopts = ["--cov", "--cov-fail-under=85"]\n'}, 85),
+        ({".pytest.toml": '[pytest]\naddopts = ["--cov", "--cov-fail-under=85"]\n'}, 85),
         ({"fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 70\n"}, 70),
     ],
 )
