@@ -262,6 +262,13 @@ def test_an_internal_error_of_pytest_is_told_by_the_line_that_names_it(tmp_path:
 
 
 @pytest.mark.proves("K38")
+def test_that_pytest_collected_nothing_is_told_without_its_last_line(tmp_path: Path) -> None:
+    result = judged(tmp_path, TESTS, 5, "=== warnings ===\n========= 1 warning in 0.78s =========\n")
+
+    assert result.reason == "pytest collected no tests (exit code 5)"
+
+
+@pytest.mark.proves("K38")
 @pytest.mark.parametrize(("exit_code", "words"), [(3, "internal error"), (4, "wrongly"), (5, "no tests")])
 @pytest.mark.parametrize("command", [("pytest", "-q"), TESTS, ("sh", "-c", "cd x && pytest")])
 def test_pytest_that_ran_no_tests_is_an_error(

@@ -33,6 +33,7 @@ _PYTEST: Final = {3: "had an internal error", 4: "was called wrongly", 5: "colle
 _INTERNAL: Final = re.compile(r"^INTERNALERROR> (?=[A-Za-z_][\w.]*: )")
 
 _PYTEST_USAGE: Final = 4
+_NO_TESTS: Final = 5
 _USAGE: Final = 2
 _REFUSED: Final = re.compile(
     r"^usage: |^Usage: |unrecognized arguments?:|unexpected argument|unknown option|[Nn]o such option",
@@ -100,7 +101,9 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     raised = [_INTERNAL.sub("", line) for line in lines if _INTERNAL.match(line)]
     errors = [line for line in lines if "error: " in line.lower()]
-    reason = f": {(raised or errors or lines)[-1][:200]}" if lines else ""
+    # That no tests were collected is all that pytest says of it.
+    said = raised or errors or (lines if exit_code != _NO_TESTS else [])
+    reason = f": {said[-1][:200]}" if said else ""
     return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){reason}"
 
 
