@@ -198,6 +198,25 @@ def test_a_partial_run_of_the_project_is_not_taken_for_all_of_it(
     assert commands_of(configuration)["test-runner"]["pytest"] == command
 
 
+@pytest.mark.parametrize(
+    ("called", "taken"),
+    [
+        ("python -W error::ResourceWarning -m coverage run -m pytest", "-W error::ResourceWarning "),
+        ("python -X dev -Werror -m pytest -q", "-W error "),
+        ("python -X dev -m pytest", ""),
+    ],
+)
+def test_the_warnings_that_fail_the_project_s_own_tests_fail_its_check(
+    tmp_path: Path, called: str, taken: str
+) -> None:
+    files = {"tox.ini": f"[testenv]\ncommands = {called} {{posargs:tests}}\n"}
+
+    configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
+
+    command = f"python -m pytest --junitxml={{junit}} {taken}tests"
+    assert commands_of(configuration)["test-runner"]["pytest"] == command
+
+
 def test_coverage_that_costs_nothing_is_measured_without_a_gate(tmp_path: Path) -> None:
     files = {"pytest.ini": "[pytest]\naddopts = --cov=src\n"}
 
