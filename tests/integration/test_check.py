@@ -105,6 +105,17 @@ def test_another_tree_or_command_is_another_check(tmp_path: Path, change: str) -
     assert counted(project) == 2
 
 
+def test_findings_that_the_base_has_too_are_counted_in_the_line_of_the_pass(tmp_path: Path) -> None:
+    project = shop(tmp_path, FAILS)
+    base = project.git("rev-parse", "HEAD").strip()[:7]
+
+    told = [project.fixloop("check"), project.fixloop("check"), project.fixloop("run", "--dry")]
+
+    assert [each.code for each in told] == [0, 0, 0]
+    for each in told:
+        assert f"passed (1 check); 1 old sh finding (already on {base})" in each.out
+
+
 def test_the_last_failure_runs_first_and_with_fail_fast_alone(tmp_path: Path) -> None:
     project = shop(tmp_path, COUNTED + FAILS + 'baseline = "all"\n')
     assert project.fixloop("check").code == 1

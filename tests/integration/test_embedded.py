@@ -273,6 +273,21 @@ def test_an_unloadable_log_is_reported_with_the_server_s_own_message(tmp_path: P
     assert comes(lambda: leftovers(tmp_path) == [])
 
 
+def test_a_server_that_a_busy_machine_starts_late_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, _ = server_binary()
+    slow = tmp_path / "bin/redis-server"
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\n[ "$1" = --version ] || sleep 7\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        assert client.ping()
+
+
 def test_a_frozen_server_gives_one_sentence_within_seconds(tmp_path: Path, start: Start) -> None:
     server = start().answer()["server"]
     os.kill(server, signal.SIGSTOP)

@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -392,3 +394,29 @@ def test_directories_of_killed_owners_are_swept_and_living_ones_stay(
     assert sweep_workspaces(tmp_path / "cache") == ["x.1"]
     assert sorted(path.name for path in (tmp_path / "cache/work").iterdir()) == ["t.1"]
     assert workspace.tree_hash() == snapshot.tree
+
+
+@pytest.mark.proves("K40")
+def test_a_sweep_leaves_an_attempt_alone_that_took_the_name_of_a_dead_one_meanwhile(
+    snapshot: Snapshot, mirror: Mirror, tmp_path: Path
+) -> None:
+    cache, stopped = tmp_path / "cache", Event()
+    dead = cache / "work/t.1"
+
+    def sweep() -> None:
+        while not stopped.is_set():
+            sweep_workspaces(cache)
+
+    with ThreadPoolExecutor() as pool:
+        sweepers = [pool.submit(sweep) for _ in range(3)]
+        try:
+            for _ in range(10):
+                dead.mkdir(parents=True)
+                (dead / ".owner").touch()
+                while dead.exists():
+                    time.sleep(0)
+                with open_workspace(cache, mirror, snapshot.commit, name="t.1") as made:
+                    assert made.tree_hash() == snapshot.tree
+        finally:
+            stopped.set()
+    assert [sweeper.result() for sweeper in sweepers] == [None] * 3

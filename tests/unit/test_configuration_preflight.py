@@ -491,6 +491,18 @@ def test_without_a_virtual_environment_a_hint_names_the_interpreter(tmp_path: Pa
     )
 
 
+def test_a_tool_of_another_language_is_not_said_to_be_missing_from_the_system_s_python(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, {"go.mod": "module m\n", "m_test.go": "", ".golangci.yml": ""})
+    venv = installed(tmp_path, programs=("go",))
+    system = replace(venv, interpreter=Interpreter(venv.interpreter.path, "", "PATH"))
+
+    [missing] = loaded(tmp_path, system).unverified
+
+    assert (missing.name, missing.reason) == ("golangci-lint", "not on the PATH")
+
+
 def test_without_a_virtual_environment_the_remedy_makes_one(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "pyproject.toml": "[tool.pytest]\n"})
     system = replace(installed(tmp_path), interpreter=Interpreter("", "", "none"))

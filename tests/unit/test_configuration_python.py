@@ -149,6 +149,8 @@ def test_a_similar_name_is_not_the_tool(tmp_path: Path, pyproject: str) -> None:
         ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 1000"}, 100),
         ({"setup.cfg": "[coverage:report]\nfail_under = 90\n"}, 90),
         ({"tox.ini": "[pytest]\naddopts = --cov --cov-fail-under=85\n"}, 85),
+        ({"pytest.toml": '[pytest]\naddopts = ["--cov", "--cov-fail-under=85"]\n'}, 85),
+        ({".pytest.toml": '[pytest]\naddopts = ["--cov", "--cov-fail-under=85"]\n'}, 85),
         ({"fixloop.toml": "[specialist.test-runner]\ncoverage_percent = 70\n"}, 70),
     ],
 )
@@ -193,6 +195,25 @@ def test_a_partial_run_of_the_project_is_not_taken_for_all_of_it(
     configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
 
     command = f"python -m pytest --junitxml={{junit}}{paths}"
+    assert commands_of(configuration)["test-runner"]["pytest"] == command
+
+
+@pytest.mark.parametrize(
+    ("called", "taken"),
+    [
+        ("python -W error::ResourceWarning -m coverage run -m pytest", "-W error::ResourceWarning "),
+        ("python -X dev -Werror -m pytest -q", "-W error "),
+        ("python -X dev -m pytest", ""),
+    ],
+)
+def test_the_warnings_that_fail_the_project_s_own_tests_fail_its_check(
+    tmp_path: Path, called: str, taken: str
+) -> None:
+    files = {"tox.ini": f"[testenv]\ncommands = {called} {{posargs:tests}}\n"}
+
+    configuration = load_configuration(written(tmp_path, {**CODE, **TESTS, **files}))
+
+    command = f"python -m pytest --junitxml={{junit}} {taken}tests"
     assert commands_of(configuration)["test-runner"]["pytest"] == command
 
 

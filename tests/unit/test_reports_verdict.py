@@ -248,6 +248,27 @@ def test_wrong_usage_of_pytest_is_reported_in_pytest_s_own_words(tmp_path: Path)
 
 
 @pytest.mark.proves("K38")
+def test_an_internal_error_of_pytest_is_told_by_the_line_that_names_it(tmp_path: Path) -> None:
+    said = (
+        "INTERNALERROR>     warnings.warn(PytestDeprecationWarning(_UNSET))\n"
+        'INTERNALERROR> pytest.PytestDeprecationWarning: The configuration option "loop_scope" is unset.\n'
+        "INTERNALERROR> The scope will default to the fixture's. error: is only a word of this sentence.\n"
+    )
+
+    result = judged(tmp_path, TESTS, 3, said)
+
+    named = 'pytest.PytestDeprecationWarning: The configuration option "loop_scope" is unset.'
+    assert result.reason == f"pytest had an internal error (exit code 3): {named}"
+
+
+@pytest.mark.proves("K38")
+def test_that_pytest_collected_nothing_is_told_without_its_last_line(tmp_path: Path) -> None:
+    result = judged(tmp_path, TESTS, 5, "=== warnings ===\n========= 1 warning in 0.78s =========\n")
+
+    assert result.reason == "pytest collected no tests (exit code 5)"
+
+
+@pytest.mark.proves("K38")
 @pytest.mark.parametrize(("exit_code", "words"), [(3, "internal error"), (4, "wrongly"), (5, "no tests")])
 @pytest.mark.parametrize("command", [("pytest", "-q"), TESTS, ("sh", "-c", "cd x && pytest")])
 def test_pytest_that_ran_no_tests_is_an_error(

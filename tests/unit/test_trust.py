@@ -20,7 +20,7 @@ TEST = """
 test_calc.py tests/shop/data.bin src/shop/tests/test_a.py calc_test.py pkg/calc_test.go src/a.test.ts src/a.spec.tsx
 spec/calc_spec.rb spec/support/matchers.rb spec_helper.rb e2e/login.ts web/__tests__/a.js src/__mocks__/fs.js
 src/__snapshots__/a.snap a.snap pkg/testdata/in.go fixtures/orders.json app/fixtures/orders.json golden/out.txt
-snapshots/page.html expected.html golden_sum.txt cassettes/a.yaml report.golden
+tap-snapshots/test/a.js.test.cjs snapshots/page.html expected.html golden_sum.txt cassettes/a.yaml report.golden
 page.approved.html expected.json expected_totals.csv cases.csv
 rounding_cases.yaml tests.py benches/speed.rs cypress/support/index.js tests/fixtures/package.json test_data.json
 tests/requirements.txt
@@ -31,11 +31,13 @@ fixloop.toml .gitignore web/.gitattributes .ignore .rgignore .github/workflows/c
 tsconfig.build.json .eslintrc.cjs eslint.config.mjs jest.config.ts vite.config.js .npmrc .nycrc biome.json
 poetry.lock uv.lock requirements-dev.txt package-lock.json pnpm-lock.yaml go.sum go.work .golangci.yml Cargo.lock
 clippy.toml rust-toolchain.toml web/.config/nextest.toml tests/.gitignore constraints.txt
+pytest.toml .pytest.toml .pylintrc.toml hatch.toml uv.toml nose2.cfg unittest.cfg .taprc tstyche.json
+tstyche.config.json bunfig.toml
 """
 RUNNER = """
 conftest.py tests/conftest.py sitecustomize.py src/usercustomize.py sitecustomize/__init__.py evil.pth
 evil-1.0.dist-info/entry_points.txt shop.egg-info/entry_points.txt calc.pyi src/shop/model.pyi Makefile build/rules.mk
-justfile tox.ini noxfile.py jest.setup.ts setupTests.js .pnp.cjs .cargo/config.toml magefiles/check.go
+justfile tox.ini tox.toml noxfile.py jest.setup.ts setupTests.js .pnp.cjs .cargo/config.toml magefiles/check.go
 vendor/github.com/stretchr/testify/assert/assertions.go
 """
 ONLY_WHEN_NEW = """

@@ -7,10 +7,11 @@ reused. Trees are hashed and changes taken through the mirror, so a workspace's 
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.files.locks import take
+from fixloop.files.locks import Lock, take
 from fixloop.machine.disk import obstacle
 from fixloop.machine.sandbox import own_temporary
 from fixloop.reports.document import bytes_if_any
@@ -127,8 +128,7 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def close(self) -> None:
         """Remove the directory. May be called twice."""
         if self.lock >= 0:
-            remove_temporary_files(self.folder)
-            remove_folder(self.folder)
+            _remove(self.folder)
             os.close(self.lock)
             self.lock = -1
 
@@ -208,11 +208,21 @@ def sweep_workspaces(cache: Path) -> list[str]:
     kernel releases when the process ends."""
     removed = []
     for folder in sorted((cache / "work").glob("*/")):
-        if _is_left_over(folder):
-            remove_temporary_files(folder)
-            remove_folder(folder)
-            removed.append(folder.name)
+        with _left_over(folder) as is_left_over:
+            if is_left_over:
+                _remove(folder)
+                removed.append(folder.name)
     return removed
+
+
+def _remove(folder: Path) -> None:
+    """Remove a workspace whose lock is held. It is renamed first: as soon as its name is free, another attempt may take
+    it."""
+    remove_temporary_files(folder)
+    gone = folder.with_name(f".{secrets.token_hex(8)}")
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(gone)
+    remove_folder(gone)
 
 
 def remove_folder(folder: Path) -> None:
@@ -248,17 +258,20 @@ def _fresh_folder(work: Path, name: str) -> Path:
         folder = work / f"{plain}-{number}"
 
 
-def _is_left_over(folder: Path) -> bool:
+@contextlib.contextmanager
+def _left_over(folder: Path) -> Iterator[bool]:
+    """Whether the owner is dead; its lock is held meanwhile, so that no other sweep removes the folder as well."""
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        lock = Lock.held(os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC))
     except FileNotFoundError:
+        age = 0.0
         with contextlib.suppress(FileNotFoundError):
-            return time.time() - folder.stat().st_mtime > UNOWNED_SECONDS
-        return False
-    try:
-        return take(lock)
-    finally:
-        os.close(lock)
+            age = time.time() - folder.stat().st_mtime
+        yield age > UNOWNED_SECONDS
+        return
+    with contextlib.closing(lock):
+        # Until it was locked, another sweep may have removed the folder, and an attempt taken its name.
+        yield lock.take() and lock.is_of(folder / LOCK)
 
 
 def check_out(path: Path, mirror: Mirror, commit: str, copied: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from fixloop.commands.choices import choice_lines, choices, finding_lines, fix_choices, no_fixer
 from fixloop.commands.presenter import Standing, way_out
 from fixloop.commands.screen import few, short
-from fixloop.commands.verdict import blocking, flakes, missing_lines, passed_over
+from fixloop.commands.verdict import blocking, flakes, missing_lines, old_findings, passed_over
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.failures import FailureRef, count_of
 from fixloop.protocol.ids import called
@@ -122,7 +122,7 @@ def old_failures(state: State) -> Iterator[str]:
     there = (snapshot.base_name or snapshot.base[:7]) if snapshot is not None else ""
     for entry in state.specialists:
         for check, count in entry.old.items():
-            yield f"{count} old {check} finding{'s' * (count != 1)} (already on {there or 'the base'})"
+            yield old_findings(check, count, there)
         yield from (f"{check}: every failure counts, as {why}" for check, why in entry.uncompared.items())
 
 

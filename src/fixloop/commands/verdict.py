@@ -35,7 +35,9 @@ def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> st
         verdict = f"not verified (what ran has passed: {count})"
     else:
         verdict = f"passed ({count})"
-    parts = [verdict, *flakes(each.result.evidence for each in found), *passed_over(unverified)]
+    evidence = [each.result.evidence for each in found]
+    older = [old_findings(each.check, each.old, each.base[:7]) for each in evidence if each.old]
+    parts = [verdict, *flakes(evidence), *older, *passed_over(unverified)]
     optional = [
         f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
     ]
@@ -58,6 +60,10 @@ def passed_over(found: Sequence[Unverified]) -> Iterator[str]:
     named = [f"{each.name} ({short(each.reason)})" for each in found if not each.blocks]
     if named:
         yield f"not verified here: {', '.join(named)}"
+
+
+def old_findings(check: str, count: int, base: str) -> str:
+    return f"{count} old {check} finding{'s' * (count != 1)} (already on {base or 'the base'})"
 
 
 def flakes(found: Iterable[Evidence]) -> Iterator[str]:

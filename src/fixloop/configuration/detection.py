@@ -135,9 +135,11 @@ def _unverified(
     if missing and installed is not None:
         need, remedy = missing[0], missing[0].remedy
         is_named = need.name in name.split()
+        # A tool of another language is not sought next to a Python that belongs to no project.
+        nowhere = f"neither in {installed.where} nor" if installed.interpreter.prefix else "not"
         reason = {
             "file": f"{need.name} is missing",
-            "program": f"{'' if is_named else f'{need.name} '}neither in {installed.where} nor on the PATH",
+            "program": f"{'' if is_named else f'{need.name} '}{nowhere} on the PATH",
             "module": f"{'' if is_named else f'{need.name} is '}not installed in {installed.where}",
         }[need.kind]
     return Unverified(name=name, specialist=specialist, reason=reason, remedy=remedy, blocks=blocks)

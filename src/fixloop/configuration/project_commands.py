@@ -85,12 +85,18 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
 
 
 def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
-    """The arguments of `tool` in `command`, also after `uv run` or `python -m`; None for another command."""
-    for position, word in enumerate(command.words):
+    """The arguments of `tool` in `command`, also after `uv run` or `python -m`; None for another command. What
+    Python is told about warnings is told to pytest, which has the same option."""
+    words, warned = [*command.words], list[str]()
+    while words:
+        word = words.pop(0)
         name = re.split(r"[@=<>\[]", PurePath(word).name)[0]
         if name == tool:
-            return command.words[position + 1 :]
-        if not (name in LAUNCHERS or PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
+            return (*(warned if tool == "pytest" else ()), *words)
+        if word.startswith(("-W", "-X")):
+            value = word[2:] or (words.pop(0) if words else "")
+            warned += ["-W", value] if word.startswith("-W") else []
+        elif not (name in LAUNCHERS or PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
             return None
     return None
 

@@ -12,16 +12,24 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Declarations, Signs, declarations_of, text_of
+from fixloop.configuration.declarations import (
+    Declarations,
+    Signs,
+    declarations_of,
+    table_in,
+    text_of,
+    toml_of,
+)
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import Hook, hooks_of
 from fixloop.configuration.project_commands import ProjectCommand, project_commands
 
+_TOMLS: Final = (".pytest.toml", "pytest.toml")
 PYTEST: Final = Signs(
     dependencies=("pytest",),
     tables=("pytest",),
-    files=("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    files=("pytest.ini", ".pytest.ini", *_TOMLS),
     sections=("setup.cfg:tool:pytest", "tox.ini:pytest"),
 )
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
@@ -54,6 +62,7 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
         "tox.ini: [pytest]": declared.section("tox.ini", "pytest") or {},
         "pytest.ini": declared.section("pytest.ini", "pytest") or {},
         ".pytest.ini": declared.section(".pytest.ini", "pytest") or {},
+        **{name: table_in(toml_of(declared.directory / name), "pytest") for name in _TOMLS},
     }
     settings: dict[str, str] = {}
     place = ""

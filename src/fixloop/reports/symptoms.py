@@ -29,7 +29,11 @@ _MISSING: Final = re.compile(
 # pytest's exit codes for an internal error, a wrong command line, and no tests at all.
 _PYTEST: Final = {3: "had an internal error", 4: "was called wrongly", 5: "collected no tests"}
 
+# The exception at the end of pytest's own traceback; its message may have further lines.
+_INTERNAL: Final = re.compile(r"^INTERNALERROR> (?=[A-Za-z_][\w.]*: )")
+
 _PYTEST_USAGE: Final = 4
+_NO_TESTS: Final = 5
 _USAGE: Final = 2
 _REFUSED: Final = re.compile(
     r"^usage: |^Usage: |unrecognized arguments?:|unexpected argument|unknown option|[Nn]o such option",
@@ -93,10 +97,13 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
         return f"go could not download what the project needs: {offline[0][:300]}"
     if exit_code not in _PYTEST or "pytest" not in _tools(command):
         return ""
-    # The last line that says error, since pytest then names its folders; else the last line.
+    # The exception, or the last line that says error, since pytest then names its folders; else the last line.
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    raised = [_INTERNAL.sub("", line) for line in lines if _INTERNAL.match(line)]
     errors = [line for line in lines if "error: " in line.lower()]
-    reason = f": {(errors or lines)[-1][:200]}" if lines else ""
+    # That no tests were collected is all that pytest says of it.
+    said = raised or errors or (lines if exit_code != _NO_TESTS else [])
+    reason = f": {said[-1][:200]}" if said else ""
     return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){reason}"
 
 

@@ -21,12 +21,14 @@ from urllib.parse import quote
 from fixloop.errors import FixloopError, InfrastructureError
 from fixloop.files.atomic import write_whole
 from fixloop.files.locks import Lock
-from fixloop.servers.keeper import SILENCE_SECONDS, Assignment, password_in, ping
+from fixloop.servers.keeper import SILENCE_SECONDS, START_SECONDS, Assignment, password_in, ping
 from fixloop.servers.redis_binary import WRITTEN_BY, server_for
 from fixloop.servers.redis_place import Place
 
 # A keeper that stops gives its server 5 s to end before it kills it.
 LEAVING_SECONDS: Final = SILENCE_SECONDS + 3
+# A keeper has to start, too, before it waits for its server.
+STARTING_SECONDS: Final = START_SECONDS + SILENCE_SECONDS
 WATCH_SECONDS: Final = 0.2
 LOG_BYTES: Final = 1_000_000
 _LIBRARY: Final = Path(__file__).parents[2]
@@ -101,6 +103,7 @@ def _is_kept(place: Place) -> bool:
 def _reach(place: Place) -> Path:
     """The socket of the running server, which is started if necessary."""
     deadline = time.monotonic() + SILENCE_SECONDS + 1
+    latest = deadline + STARTING_SECONDS
     while time.monotonic() < deadline:
         socket = place.recorded_socket()
         if socket is not None and _is_kept(place):
@@ -111,9 +114,12 @@ def _reach(place: Place) -> Path:
                 deadline = time.monotonic() + SILENCE_SECONDS
         # Start a keeper unless one runs or another process is starting one.
         with closing(_opened(place, "start.lock")) as turn:
-            may_start = turn.take() and not _is_kept(place)
+            is_first = turn.take()
+            may_start = is_first and not _is_kept(place)
             if may_start:
                 _start(place)
+        if may_start or not is_first:
+            deadline = min(latest, time.monotonic() + SILENCE_SECONDS + 1)
         if not may_start:
             time.sleep(0.02)
     told = f"the embedded Redis of {place.project} does not answer{_keeper_hint(place)}{_last_words(place)}"
@@ -167,13 +173,13 @@ def _launch(place: Place, assignment: Assignment) -> str:
 
 def _answer(pipe: IO[bytes]) -> str:
     said = b""
-    while select.select([pipe], [], [], SILENCE_SECONDS + 1)[0]:
+    while select.select([pipe], [], [], STARTING_SECONDS)[0]:
         piece = os.read(pipe.fileno(), 4096)
         said += piece
         *_, last = [line for line in said.decode(errors="replace").splitlines() if line != "loading"] or [""]
         if not piece or (last and said.endswith(b"\n")):
             return last
-    return f"failed its keeper did not answer for {SILENCE_SECONDS + 1:g} s"
+    return f"failed its keeper did not answer for {STARTING_SECONDS:g} s"
 
 
 def _keeper_hint(place: Place) -> str:

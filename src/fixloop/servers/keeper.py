@@ -24,6 +24,9 @@ from fixloop.files.locks import Lock
 
 SILENCE_SECONDS: Final = 5.0
 """A server that does not answer for so long counts as frozen; one that is loading its data answers."""
+START_SECONDS: Final = 30.0
+"""The same for its first answer: with ten processes for each processor, starting one takes 10 s. An end is noticed at
+once."""
 
 ACCESS: Final = "access.conf"
 """With the server's data: the login it requires. Without read access to it, a user can only reach the socket."""
@@ -164,7 +167,8 @@ class Server:
         return self._until_ready()
 
     def _until_ready(self) -> str:
-        deadline = time.monotonic() + SILENCE_SECONDS
+        limit = START_SECONDS
+        deadline = time.monotonic() + limit
         while time.monotonic() < deadline:
             if not self.is_alive():
                 return "the server ended at once"
@@ -173,9 +177,10 @@ class Server:
                 return ""
             if answer.loading:
                 self.say("loading")
-                deadline = time.monotonic() + SILENCE_SECONDS
+                limit = SILENCE_SECONDS
+                deadline = time.monotonic() + limit
             time.sleep(0.01)
-        return f"the server did not answer for {SILENCE_SECONDS:g} s"
+        return f"the server did not answer for {limit:g} s"
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
