@@ -54,7 +54,7 @@ _ALL_SLOW: Final = re.compile(r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\
 
 
 def _is_quick(config: pytest.Config) -> bool:
-    return bool(config.option.markexpr == "not slow")
+    return bool(config.option.markexpr == "not slow and not heavy")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -219,7 +219,7 @@ def _writes(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_all_output_of_commands_goes_through_one_module() -> None:
     package = Path(fixloop.__file__).parent
     modules = [package / "cli.py", *sorted((package / "commands").rglob("*.py"))]

@@ -290,7 +290,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.proves("B2", "R10")
 def test_the_protocol_runs_nothing_and_reads_no_clock() -> None:
     (folder,) = fixloop.__path__

@@ -423,7 +423,7 @@ def test_a_pause_in_which_nothing_ended_interrupts_the_wait_for_the_agent() -> N
     assert (times.agent, times.person, times.total) == (200.0, 600.0, 800.0)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.proves("A51")
 def test_refusals_after_the_end_do_not_lengthen_a_workflow() -> None:
     stage = back_end()

@@ -70,7 +70,7 @@ def test_a_file_made_to_fill_memory_is_not_read(workspace: Workspace) -> None:
     assert workspace.written("ra").documents == ()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("small", [0, 800])
 def test_files_made_to_fill_redis_are_refused(workspace: Workspace, small: int) -> None:
     """Five large ones are too much, and so are four with many small ones: each counts 4 KiB more than it has."""

@@ -62,7 +62,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_single_projects_have_their_own_retention_and_delay_no_other(stage: Stage) -> None:
     longer = [stage.ended(issue, workflow=f"ffffffff-{issue}-1") for issue in range(1, 60)]
     sooner = stage.ended(workflow="eeeeeeee-1-1")

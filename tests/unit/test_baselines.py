@@ -18,7 +18,7 @@ def test_a_baseline_is_found_only_under_its_key(tmp_path: Path) -> None:
     assert kept_baseline(tmp_path, key_of("treec", "heck")) is None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_least_recently_used_baseline_is_removed_first(tmp_path: Path) -> None:
     for number in range(MOST):
         keep_baseline(tmp_path, str(number), FOUND)

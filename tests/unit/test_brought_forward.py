@@ -286,7 +286,7 @@ def test_a_javascript_test_may_become_a_table() -> None:
     assert found(inside.format(4), "a.test.js::all") != {}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("text", ["for (const a of b", "for (const [a] of [", "for (const a of [1]) {"])
 def test_loops_that_never_end_are_read_in_seconds(text: str) -> None:
     began = time.process_time()

@@ -682,7 +682,7 @@ def test_names_that_the_project_already_used_are_allowed() -> None:
     assert held("import pytest\nx = 1\nimport pytest as p\n", "import pytest\n") == set()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_finding_shows_both_sides_and_counts_equal_ones() -> None:
     old = "def f():\n    return a\n\n\ndef g():\n    return b\n"
     new = old.replace("return", "eval(x + y)\n    return")
@@ -780,7 +780,7 @@ def test_reformatted_code_is_not_new(pieces: list[str]) -> None:
     assert findings([Change("a.py", plain, plain.replace("    ", "  ").replace("\n", "\n\n"))], SCOPE) == []
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("ending", "text"),
     [
@@ -800,7 +800,7 @@ def test_the_time_for_a_long_text_grows_with_its_length(ending: str, text: str) 
     assert time.process_time() - began < 10
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("depth", [50, 900, 5000])
 @pytest.mark.parametrize("piece", [".b", " + 'b'", "[0]", "()"])
 def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, piece: str) -> None:
@@ -810,7 +810,7 @@ def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, 
     assert held(deep + "y = 1\n", deep) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("path", "piece", "frame"),
     [

@@ -46,7 +46,7 @@ def test_the_common_prefix_of_names_ends_at_a_component(names: list[str], prefix
     assert common_prefix(names) == prefix
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_names_that_grow_when_escaped_do_not_lengthen_a_request() -> None:
     found = [Failure(name=short_name(f"{n}{'`' * 500}"), message="E", frame=f"a.py:{n}") for n in range(50)]
     stage = Stage([fails(*found)], answers=None).run()

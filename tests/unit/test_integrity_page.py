@@ -43,7 +43,7 @@ def rules_in(tree: ast.Module, known: dict[str, dict[str, str]]) -> Iterator[str
                 yield named
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_page_has_a_section_for_each_rule_and_for_no_other() -> None:
     modules = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     trees = [ast.parse(path.read_bytes()) for path in modules]

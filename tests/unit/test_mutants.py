@@ -36,12 +36,12 @@ def changes_something(rule: Rule) -> bool:
     return ast.dump(ast.parse("\n".join(here))) != ast.dump(tree)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_each_rule_can_be_switched_off() -> None:
     assert [rule.name for rule in RULES if not changes_something(rule)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_each_rule_has_a_test() -> None:
     stated = {number for told in statements().values() for number in told}
 

@@ -7,12 +7,12 @@ import pytest
 from tests.unit.openapi_page import PAGE, text
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_openapi_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == text(), "run `python -m tests.unit.openapi_page`"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_every_route_says_what_it_does_and_how_it_refuses() -> None:
     document = json.loads(text())
 

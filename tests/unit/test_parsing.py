@@ -41,7 +41,7 @@ def test_a_message_of_each_type_with_any_text_reads_back_equal(kind: str, data: 
     assert parse(render_whole(message)) == message
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.proves("A22", "K9")
 @given(messages_of("failure-report", MESSAGES["fix-request"]))
 @_EXAMPLES

@@ -17,7 +17,7 @@ def cited() -> set[str]:
     return {number for proof in collect() for number in proof.requirements}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_protocol_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), f"run `{REGENERATE}`"
 

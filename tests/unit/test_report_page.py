@@ -116,7 +116,7 @@ def plain() -> Summary:
     return told("word")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.proves("U18")
 def test_the_page_is_well_formed_and_needs_nothing_from_outside() -> None:
     text = as_html(plain())

@@ -360,7 +360,7 @@ def test_without_a_placeholder_the_exit_code_decides_and_the_message_is_the_outp
     assert whole.failures[0].message == "make: *** [smoke] Error 1"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.proves("K41")
 def test_failures_are_bounded_and_their_number_is_exact(tmp_path: Path) -> None:
     text = "x" * 20_000
