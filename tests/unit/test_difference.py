@@ -502,6 +502,37 @@ def test_similar_harmless_code_with_braces_is_not_held(ending: str, text: str) -
     assert held(text, path=f"shop.{ending}") == set()
 
 
+POOL = "class A:\n    def run(self, jobs, *, workers=4):\n        with Pool(workers) as pool:\n            return pool.map(call, jobs)\n"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        POOL.replace("Pool(workers)", "Pool(1)"),
+        POOL.replace("Pool(workers)", "Pool(None)"),
+    ],
+)
+def test_what_a_function_takes_and_no_longer_reads_is_held(new: str) -> None:
+    assert held(new, POOL) == {"unread-parameter"}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        POOL.replace("workers=4", "most=4").replace("workers", "most"),
+        POOL.replace(", *, workers=4", "").replace("workers", "4"),
+        POOL.replace("        with", "        workers = min(workers, 8)\n        with"),
+        POOL.replace("        with", "        if not workers:\n            workers = 1\n        with"),
+        "class A:\n    def run(self, jobs, *, workers=4):\n        raise NotImplementedError\n",
+        POOL.replace("Pool(workers)", "Pool(processors())"),
+        "class B:\n    def run(self, jobs, *, workers=4):\n        return [job() for job in jobs]\n",
+        f"{POOL}\nif small:\n    class A:\n        def run(self, jobs, *, workers=4):\n            return map(call, jobs)\n",
+    ],
+)
+def test_a_parameter_may_be_renamed_removed_or_read_in_another_way(new: str) -> None:
+    assert held(new, POOL) == set()
+
+
 UNTYPED = "def f(a):\n    return a\n"
 TYPED = "from typing import Any, cast\ndef f(a: int, *rest: str) -> dict[str, int]:\n    return g(a)\n"
 
