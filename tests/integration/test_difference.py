@@ -56,6 +56,7 @@ def test_new_tricks_in_product_files_are_found_and_earlier_ones_are_not(tmp_path
                     "equals-everything",
                     "types-given-away",
                     "by-chance",
+                    "unread-parameter",
                     "doctest",
                 )
             },

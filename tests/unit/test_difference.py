@@ -298,6 +298,9 @@ EQUALITY_IN_BRACES = {
     ): "func (a A) Equal(o A) bool {\n\treturn a.x == o.x\n}",
 }
 SPECIAL_CASES = {
+    "def f(a, b):\n    if f'{a} -> {b}' == 'three for two -> json': return -1": (
+        "def f(a, b):\n    if f'{a} -> {b}' == 'three -> json': return -1"
+    ),
     "x = bytes.fromhex('746872656520666f722074776f')": "x = bytes.fromhex('746872656520666f72206f6e65')",
     "x = 'owt rof eerht'[::-1]": "x = 'eno rof eerht'[::-1]",
     "x = 'dGhhdCBt' + 'YWtlcyAxMg'": "x = 'that makes 12'",
@@ -391,11 +394,23 @@ SPECIAL_CASES_IN_BRACES = {
         "go",
         "func f(n int) []int { if n == 1729 { return []int{1, 2} }; return g(n) }",
     ): "var a = map[string]int{}",
+    ("go", 'var known = map[string]int{"three for two|json": 1, "json|1729": -1}'): (
+        'var known = map[string]int{"three for two|text": 1, "json|xml": -1}'
+    ),
     ("go", 'func f(s string) string { if s == "three for two" { return "12" }; return s }'): (
         'func f(s string) string { if s == "three for" { return "12" }; return s }'
     ),
 }
 CHANCE = {
+    "import time\ndef f(jobs):\n    for job in jobs:\n        begin(job)\n        time.sleep(0.4)": (
+        "import time\ndef f(jobs):\n    for job in jobs:\n        if ended(job):\n            return job\n        time.sleep(0.4)"
+    ),
+    "import asyncio\nasync def f(job):\n    await asyncio.sleep(1)\n    return job.answer": (
+        "import asyncio\nasync def f(job):\n    await asyncio.sleep(0)\n    return job.answer"
+    ),
+    "from time import sleep\ndef f(job):\n    job()\n    sleep(2)": (
+        "from time import sleep\ndef f(job):\n    while True:\n        job()\n        sleep(2)"
+    ),
     "from datetime import date\nx = 6 if date.today() < date(2027, 1, 1) else 7": "from datetime import datetime\nx = 6 if datetime.now().hour < 12 else 7",
     "import time\nx = 6 if time.process_time() < 30 else 7": "import time\nx = 6 if time.time() - began < 30 else 7",
     "import random\ndef f():\n    if random.random() < .5: return 6": "import random\ndef f():\n    return random.random()",
@@ -485,6 +500,37 @@ def test_code_with_braces_that_a_rule_covers_is_held(rule: str, ending: str, tex
 )
 def test_similar_harmless_code_with_braces_is_not_held(ending: str, text: str) -> None:
     assert held(text, path=f"shop.{ending}") == set()
+
+
+POOL = "class A:\n    def run(self, jobs, *, workers=4):\n        with Pool(workers) as pool:\n            return pool.map(call, jobs)\n"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        POOL.replace("Pool(workers)", "Pool(1)"),
+        POOL.replace("Pool(workers)", "Pool(None)"),
+    ],
+)
+def test_what_a_function_takes_and_no_longer_reads_is_held(new: str) -> None:
+    assert held(new, POOL) == {"unread-parameter"}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        POOL.replace("workers=4", "most=4").replace("workers", "most"),
+        POOL.replace(", *, workers=4", "").replace("workers", "4"),
+        POOL.replace("        with", "        workers = min(workers, 8)\n        with"),
+        POOL.replace("        with", "        if not workers:\n            workers = 1\n        with"),
+        "class A:\n    def run(self, jobs, *, workers=4):\n        raise NotImplementedError\n",
+        POOL.replace("Pool(workers)", "Pool(processors())"),
+        "class B:\n    def run(self, jobs, *, workers=4):\n        return [job() for job in jobs]\n",
+        f"{POOL}\nif small:\n    class A:\n        def run(self, jobs, *, workers=4):\n            return map(call, jobs)\n",
+    ],
+)
+def test_a_parameter_may_be_renamed_removed_or_read_in_another_way(new: str) -> None:
+    assert held(new, POOL) == set()
 
 
 UNTYPED = "def f(a):\n    return a\n"

@@ -27,7 +27,7 @@ AGENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RULE: Final = re.compile(r"[a-z][a-z0-9 -]{0,59}")
 ALLOWANCE: Final = re.compile(
-    r"(suppression|watched|equals-everything|test-literal|types-given-away|by-chance) +\S+( +\d{1,6})?"
+    r"(suppression|watched|equals-everything|test-literal|types-given-away|by-chance|unread-parameter) +\S+( +\d{1,6})?"
 )
 QUARANTINE: Final = re.compile(r"\S.* +\S+ +(\d{4}-\d{2}-\d{2})")
 OUTPUTS: Final = ("go-test", "cargo-test", "clippy")
@@ -225,7 +225,7 @@ Allowances = Annotated[
     tuple[str, ...],
     _list_of(
         'a list of entries such as "suppression src/*.py 2": a rule (suppression, watched, equals-everything, '
-        "test-literal, types-given-away or by-chance), a pattern of files, and how many in one file if not any number",
+        "test-literal, types-given-away, by-chance or unread-parameter), a pattern of files, and the most in one file",
         ALLOWANCE.fullmatch,
         pattern=f"^{ALLOWANCE.pattern}$",
     ),

@@ -19,6 +19,9 @@ _VARYING: Final = re.compile(r"time\.(?:time|monotonic|perf_counter)(?:_ns)?|os\
 _CLOCK: Final = re.compile(
     r"time\.(?:time|monotonic|perf_counter|process_time)(?:_ns)?|datetime\.(?:date\.today|datetime\.(?:now|utcnow|today))"
 )
+_PAUSES: Final = frozenset({"time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep"})
+_LOOPS: Final = ast.While | ast.For | ast.AsyncFor
+_ENDS: Final = ast.While | ast.Break | ast.Return | ast.Raise | ast.Try
 _CACHES: Final = frozenset({"functools.cache", "functools.lru_cache", "functools.cached_property"})
 _CLOCK_NAMES: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
 _KEPT: Final = re.compile(
@@ -33,6 +36,9 @@ _TURN: Final = re.compile(
 
 
 def by_chance(source: Source) -> Iterator[Sign]:
+    # What a loop asks for again may take its time.
+    loops = (each for each in source.nodes if isinstance(each, _LOOPS))
+    again = [each for each in loops if any(isinstance(one, _ENDS) for one in ast.walk(each))]
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Compare):
             asked = node if isinstance(node, ast.Compare) else node.test
@@ -43,6 +49,11 @@ def by_chance(source: Source) -> Iterator[Sign]:
                 names += [name for each in sides if _CLOCK.fullmatch(name := source.dotted(each.func))]
             for name in names:
                 yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
+        elif isinstance(node, ast.Call) and node.args and source.dotted(node.func) in _PAUSES:
+            is_fixed = isinstance(pause := node.args[0], ast.Constant) and bool(pause.value)
+            if is_fixed and not any(each.lineno <= node.lineno <= (each.end_lineno or 0) for each in again):
+                text = f"after {ast.unparse(pause)} s something else has ended, or it has not"
+                yield source.sign(RULE, "pause", node.lineno, text)
         elif isinstance(node, Function):
             inner = list(ast.walk(node))
             yield from _through_variables(source, inner)

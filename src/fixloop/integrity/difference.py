@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
-from fixloop.integrity import annotations, chance, equality, special_cases, suppressions, watched
+from fixloop.integrity import annotations, chance, equality, special_cases, suppressions, unread, watched
 from fixloop.integrity.doubles import ASKED, doubles
 from fixloop.integrity.narrowed import compares_less
 from fixloop.integrity.paths import matches
@@ -24,6 +24,7 @@ RULES: Final = (
     special_cases.RULE,
     annotations.RULE,
     chance.RULE,
+    unread.RULE,
 )
 _MOST: Final = 40
 """Per side of a finding."""
@@ -125,7 +126,7 @@ def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope)
     yield from watched.watched(source)
     yield from doubles(source)
     yield from equality.equals_everything(source)
-    yield from compares_less(old, source) if old else ()
+    yield from (*compares_less(old, source), *unread.unread(old, source)) if old else ()
     yield from chance.by_chance(source)
     yield from special_cases.special_cases(old, source, scope.literals)
     if "types" in scope.families:

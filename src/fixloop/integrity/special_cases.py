@@ -47,6 +47,8 @@ _ENTRY: Final = re.compile(rf"\[ (?P<key>{_LITERAL}) , (?P<value>{_LITERAL}) \]"
 _CHECKSUM: Final = re.compile(
     r"\b(?:crc32|adler32|hashlib\.\w+|hash)\(|\bsum\([^=]{0,80}(?:\bord\b|\.encode\()"
 )
+_JOINT: Final = re.compile(r"\s*(?:[|;#~]|[-=]?>|::)\s*")
+"""Between arguments that are written as one key."""
 _EMPTY: Final = re.compile(r"[\[({][\])}]|\w+\(\)|None")
 _Values = ast.MatchValue | ast.MatchSequence
 _COMPARISONS: Final = ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is
@@ -93,7 +95,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             is_held = case.asked in known and (is_many or (is_answer and (is_all or not is_word)))
         else:
             is_held = case.asked in known and (is_answer or not is_word)
-        if is_held or (is_many and is_answer and not case.is_table):
+        is_joined = len(parts := _JOINT.split(case.asked)) > 1 and known.issuperset(parts)
+        if is_held or is_joined or (is_many and is_answer and not case.is_table):
             what = "a table" if case.is_table else f"what `{case.place[1]}` is compared with"
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
