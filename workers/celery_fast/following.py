@@ -31,17 +31,17 @@ class StepTask(Task):  # type: ignore[misc]
 
     def _trace(self, uuid: str, args: Any, kwargs: Any, request: Any = None) -> Any:
         going, known = Going(), dict(request or {})
-        hostname, before = known.get("hostname"), CURRENT.set(going)
+        tells, before = self.app.conf.worker_send_task_events, CURRENT.set(going)
         assert self.alone is not None
         try:
             first = made = self.alone(uuid, args, kwargs, known)
             while (following := going.next()) is not None:
-                done = _end_event(known.get("id", uuid), made)
-                known = _as_message(known, following)
-                _send_events(self.app, hostname, [done, *_start_events(known)])
+                ended, known = known.get("id", uuid), _as_message(known, following)
+                if tells:
+                    _send_events(self.app, known, [_end_event(ended, made), *_start_events(known)])
                 made = self.app.tasks[known["task"]].alone(known["id"], (), known["kwargs"], known)
-            if made is not first:
-                _send_events(self.app, hostname, [_end_event(known["id"], made)])
+            if tells and made is not first:
+                _send_events(self.app, known, [_end_event(known["id"], made)])
         finally:
             CURRENT.reset(before)
         return first
@@ -87,13 +87,12 @@ def _end_event(uuid: str, made: Any) -> tuple[str, dict[str, Any]]:
     return kind, {"uuid": uuid, "exception": saferepr(made.info.retval), "traceback": ""}
 
 
-def _send_events(app: Celery, hostname: Any, events: list[tuple[str, dict[str, Any]]]) -> None:
+def _send_events(app: Celery, known: dict[str, Any], events: list[tuple[str, dict[str, Any]]]) -> None:
     """Send events to Flower, several in one message."""
-    if app.conf.worker_send_task_events:
-        dispatcher = _dispatcher(app, str(hostname), os.getpid())
-        for kind, said in events:
-            dispatcher.send(kind, **said)
-        dispatcher.flush()
+    dispatcher = _dispatcher(app, str(known.get("hostname")), os.getpid())
+    for kind, said in events:
+        dispatcher.send(kind, **said)
+    dispatcher.flush()
 
 
 @lru_cache(maxsize=1)

@@ -4,9 +4,9 @@ Work needs the ticket, and a commit needs its fence. The profile's step handlers
 """
 
 import logging
+import secrets
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -84,9 +84,10 @@ def _carry_out(task: Task, ticket_id: str) -> str:
     here = process()
     going, claim = CURRENT.get(), None
     following = None if going is None else going.present
-    token = uuid.uuid4().hex
     try:
-        claim = here.store.claim(ticket_id, here.owner, token) if following is None else following.claim
+        claim = (
+            following.claim if following else here.store.claim(ticket_id, here.owner, secrets.token_hex(16))
+        )
         if claim.status != "ok" or claim.ticket is None:
             stop_chain(task)
             return claim.status

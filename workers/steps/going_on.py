@@ -38,7 +38,8 @@ class Following(NamedTuple):
 class Going:
     """The steps that a process has done since its last message from the broker, and the step it continues with."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        """`clock` runs only while this process works: on a busy machine, others' work is not its own time."""
         self.following: Following | None = None
         self.present: Following | None = None
         """The current step, if it came without a message."""
@@ -57,7 +58,7 @@ class Going:
     def take(self, chain: list[dict[str, Any]], claim: Claim, state: Any) -> None:
         """Continue with the next signature of `chain`."""
         *rest, signature = chain
-        self.following = Following(signature, rest, claim, state, self._clock())
+        self.following = Following(signature, rest, claim, state, time.monotonic())
 
     def next(self) -> Following | None:
         """The step to be done now, if any."""

@@ -5,10 +5,9 @@ version, the decision is made again on that version; a repeated commit gets its 
 """
 
 import random
+import secrets
 import time
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, Generic, NamedTuple
 
@@ -233,10 +232,8 @@ class ProfileEngine(Generic[S]):
                 self.refuse(workflow, kind, str(refused), sender=worker)
                 return ProfileApplied(None, "stale", basis.version)
             self._verify_before_end(outcome)
-            commit = _commit(self.profile, event, outcome, basis, held=held)
-            if outcome.steps and (how := goes_on(outcome.steps[0])):
-                claim, token = outcome.steps[0].id, uuid.uuid4().hex
-                commit = replace(commit, claim=claim, token=token, past_waiting=how == "past waiting")
+            how = goes_on(outcome.steps[0]) if outcome.steps else False
+            commit = _commit(self.profile, event, outcome, basis, held=held, goes_on=how)
             committed = self.store.commit(commit)
             if committed.status == "conflict":
                 basis = basis.moved(committed, self.profile.load)
@@ -295,6 +292,7 @@ def _commit(
     basis: _Basis[S],
     *,
     held: ProfileHolding[S] | None = None,
+    goes_on: GoesOn = False,
     operation: str = "",
     live: bool | None = None,
 ) -> Commit:
@@ -322,6 +320,9 @@ def _commit(
         fence=held.fence if held is not None else 0,
         operation=operation,
         new_tickets=(*outcome.steps, *attends),
+        claim=outcome.steps[0].id if goes_on else "",
+        past_waiting=goes_on == "past waiting",
+        token=secrets.token_hex(16) if goes_on else "",
         drop_tickets=outcome.dropped,
         drop_all_tickets=drops_all,
         set_deadlines=dict(outcome.deadlines),

@@ -4,7 +4,7 @@ An outcome is a value: the next state and everything that follows from it, commi
 transitions belong to each profile (K30); they are collected in the same way for all.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fixloop.protocol import ticket as tickets
@@ -56,7 +56,9 @@ class Draft(Generic[S, M]):
         self._made: Outcome[S, M] = Outcome(state)
 
     def outcome(self) -> Outcome[S, M]:
-        return replace(self._made, state=self.state, answer=self.answer, commits=self.commits)
+        made = self._made
+        made.state, made.answer, made.commits = self.state, self.answer, self.commits
+        return made
 
     def update(self, **changes: Any) -> None:
         self.state = self.state.with_(**changes)

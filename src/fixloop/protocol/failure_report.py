@@ -33,10 +33,9 @@ def examples(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     return tuple(failures[group[0]] for group in found[:EXAMPLES])
 
 
-def report_of(state: State, who: Specialist) -> FailureReport:
-    """The failure report of the active specialist's last run."""
+def report_of(state: State, who: Specialist, listed: tuple[Failure, ...]) -> FailureReport:
+    """The failure report of the active specialist's last run; `listed` are its `listed_failures`."""
     last = state.active.last_run
-    listed = _listed(state)
     return FailureReport(
         feature=state.name,
         phase=who.phase,
@@ -53,10 +52,9 @@ def report_of(state: State, who: Specialist) -> FailureReport:
     )
 
 
-def request_of(state: State, who: Specialist) -> FixRequest:
+def request_of(state: State, who: Specialist, listed: tuple[Failure, ...]) -> FixRequest:
     """The fix request for that report."""
     active, count = state.active, state.failure_count
-    listed = _listed(state)
     if any(failure.measure and failure.name == "coverage" for failure in state.failures):
         goal = f"Bring {_expected(active, who).partition(', ')[2]} in {who.phase}"
     elif who.failure_type == "Test Failures":
@@ -90,7 +88,7 @@ def request_json(report: Message) -> dict[str, Any]:
     }
 
 
-def _listed(state: State) -> tuple[Failure, ...]:
+def listed_failures(state: State) -> tuple[Failure, ...]:
     """The examples that fit, each with the failures it represents."""
     last = state.active.last_run
     refs = last.failures if last is not None else tuple(map(FailureRef.of, state.failures))

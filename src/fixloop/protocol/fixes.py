@@ -5,7 +5,7 @@ from collections import Counter
 from fixloop.protocol import delivery, ids
 from fixloop.protocol import events as ev
 from fixloop.protocol import messages as msg
-from fixloop.protocol.failure_report import report_of, request_of
+from fixloop.protocol.failure_report import listed_failures, report_of, request_of
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
@@ -31,11 +31,12 @@ def report_delivered(draft: Draft, event: ev.ReportDelivered) -> None:
     before, who = active.status, slot(active.name)
     draft.move(Status.AWAITING_FIX, Role.ORCHESTRATOR, "failure report sent")
     # One delivery and one line with the request attached, or two lines if the setting says so.
-    request, named = request_of(draft.state, who), ids.request_id(state.issue, active.iteration)
+    listed, named = listed_failures(draft.state), ids.request_id(state.issue, active.iteration)
+    request = request_of(draft.state, who, listed)
     asks, bundled = f"Fix {count_of(state.failure_count)} of {who.phase}", state.bundle_fix_request
     attached = draft.attachment(request, named, summary=asks, recipient=msg.MAIN_AGENT) if bundled else None
     report = draft.say(
-        report_of(draft.state, who),
+        report_of(draft.state, who, listed),
         ids.report_id(state.issue, active.name, active.iteration),
         summary=f"{count_of(state.failure_count)} in run {active.iteration}/{active.max_iterations}",
         recipient=msg.MAIN_AGENT,

@@ -1,6 +1,6 @@
 -- Commit one change of one workflow: compare, then write all of it or nothing. The script does not interpret changes.
 -- All comparisons come before the first write. With the change, the committer may claim a ticket that it makes.
--- KEYS from 13 on, if it does: the pending sets of all shards.
+-- KEYS from 13 on, if others may go first: the pending sets of all shards.
 
 local WORKFLOW, HISTORY, ENDED, CHANGES = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local change = cjson.decode(ARGV[1])

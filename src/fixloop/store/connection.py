@@ -156,11 +156,18 @@ class Connection:
 
     def _execute(self, *commands: tuple[Any, ...]) -> list[Any]:
         """The replies to commands sent in one pipeline; a refused command has its exception in place of a reply."""
-        pipe: Any
-        with self._client.pipeline(transaction=False) as pipe:
-            for command in commands:
-                pipe.execute_command(*command)
-            return list(pipe.execute(raise_on_error=False))
+        # On a connection of the client's pool: a pipeline takes half as much processor time again.
+        pool: Any = self._client.connection_pool
+        connection = pool.get_connection()
+        try:
+            connection.send_packed_command(connection.pack_commands(commands))
+            return [_reply(connection) for _ in commands]
+        except BaseException:
+            # A reply that is still to come would be taken for that of the next command.
+            connection.disconnect()
+            raise
+        finally:
+            pool.release(connection)
 
     def close(self) -> None:
         self._client.close()
@@ -210,6 +217,13 @@ def client_for(
     )
     found: redis.Redis = sentinels.master_for(place.service, redis.Redis, **options, **place.options)
     return found
+
+
+def _reply(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except ResponseError as refused:
+        return refused
 
 
 def _is_refused_login(error: RedisError) -> bool:

@@ -9,8 +9,10 @@ local function seconds(number)
 end
 
 -- The engine's clock stops AWAY_AFTER seconds after the last sweep until the next one. Before the first sweep it runs.
--- `turned` compensates for a wall clock that was turned back.
+-- `turned` compensates for a wall clock that was turned back. A script has one time.
+local clock_read
 local function read_clock()
+  if clock_read then return unpack(clock_read) end
   local time = redis.call('TIME')
   local wall = tonumber(time[1]) + tonumber(time[2]) / 1000000
   local known = redis.call('HMGET', SHARD, 'away', 'turned', 'swept')
@@ -20,7 +22,8 @@ local function read_clock()
     local swept = tonumber(known[3])
     now = math.max(swept, math.min(wall, swept + AWAY_AFTER))
   end
-  return now - away - turned, wall, away, turned, tonumber(known[3] or wall)
+  clock_read = {now - away - turned, wall, away, turned, tonumber(known[3] or wall)}
+  return unpack(clock_read)
 end
 
 -- Announce to the shard's readers that a workflow has this version; 0: it was removed. If that fails, the change is

@@ -45,7 +45,7 @@ def _commit_call(commit: records.Commit, head: str, new: Written) -> ScriptCall:
     shard = keys.shard_of(commit.workflow)
     names = (*_with_history(commit.workflow), keys.ended_key(shard), keys.changes_key(shard))
     # On a Redis Cluster a script can only read its own shard's.
-    names += _WAITING if commit.claim else ()
+    names += _WAITING if commit.claim and not commit.past_waiting else ()
     heads = bytes.fromhex(head), bytes.fromhex(new.head)
     return names, (replies.change_text(commit), new.snapshot, new.entry, *heads)
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from fixloop.errors import Damaged
 from fixloop.protocol.moment import Moment
@@ -52,9 +53,9 @@ def state_of(stored: bytes, leant_on: Sequence[bytes], workflow: str) -> tuple[b
     return data, context_of(stored, texts)
 
 
-def change_text(commit: records.Commit) -> str:
+def change_text(commit: records.Commit) -> bytes:
     """The JSON argument of commit.lua; binary values are passed separately."""
-    return json.dumps(
+    return to_json(
         {
             "workflow": commit.workflow,
             "feature": feature_of(commit.workflow),
@@ -79,8 +80,7 @@ def change_text(commit: records.Commit) -> str:
             "hold": {True: "begin", False: "end", None: ""}[commit.hold],
             "stood": commit.stood_seconds,
             "live": {True: "begin", False: "end", None: ""}[commit.live],
-        },
-        separators=(",", ":"),
+        }
     )
 
 

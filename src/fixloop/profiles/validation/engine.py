@@ -73,7 +73,7 @@ def _letters(outcome: Outcome) -> list[Told]:
 
 def _fix_tickets(state: State) -> list[str]:
     """Any attempt of the requested fix: the fixer may be a workflow of handoffs."""
-    if state.fixer != "command" or not state.current:
+    if state.fixer != "command" or not state.current or state.active.has_passed:
         return []
     active = state.active
     return [
