@@ -98,6 +98,8 @@ def test_a_killed_process_of_the_worker_is_replaced(deployment: Deployment, role
     started = batch(deployment)
     deployment.owner_pid(started[0].workflow)
 
+    # The tests before this one have killed it, too.
+    deployment.until(lambda: len(deployment.processes(role)) == 1)
     (killed,) = deployment.kill(role)
 
     back = deployment.until(lambda: killed not in {p.pid for p in deployment.processes(role)} != set())

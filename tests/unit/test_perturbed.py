@@ -124,6 +124,15 @@ def test_values_that_both_sides_refuse_prove_nothing() -> None:
     assert list(special(lines(("", "a", "1")) + refused, lines(("", "a", "2")) + refused)) == []
 
 
+def test_values_with_more_parts_that_most_get_one_answer_prove_nothing() -> None:
+    malformed = [("shape", str(number), "0") for number in range(3 * LEAST["shape"])]
+    longer = lines(*malformed, ("shape", "2024-06-31", "4"), ("shape", "x", "1"), sizes=[4])
+    old, as_most, new = (lines(("", "2024-06-07", out), sizes=[3]) + longer for out in "405")
+
+    assert list(special(old, new)) == []
+    assert len(list(special(as_most, new))) == 1
+
+
 def test_calls_that_read_files_or_have_no_other_answers_prove_nothing() -> None:
     old, new = [("", "1900", "yes"), *others("yes")], [("", "1900", "no"), *others("yes")]
     unknown = [("", "tea", "3"), *others("None")], [("", "tea", "2"), *others("None")]

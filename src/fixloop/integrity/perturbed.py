@@ -169,8 +169,12 @@ def _special_case(
     for kind, pairs in groups:
         ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
         # If all variants had one answer, and the call another, the variants may simply be unknown to the product.
-        values = {a["value"] for a, _ in ended}
+        values = Counter(a["value"] for a, _ in ended)
         is_known = len(values) > 1 or was["value"] in values
+        # With more or fewer parts, most may be malformed, such as a date with three digits for its day.
+        most = next((value for value, times in values.items() if times * 2 > len(ended)), was["value"])
+        if kind == "shape" and most != was["value"]:
+            ended = [(a, b) for a, b in ended if a["value"] != most]
         count = sum(a["outcome"] != b["outcome"] for a, b in ended)
         if len(ended) >= LEAST[kind] and is_known and count * CHANCE < max(len(ended), 1):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
