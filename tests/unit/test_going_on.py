@@ -1,5 +1,6 @@
 """Whether a process continues with the following step (docs/decisions/0050): the pure part of the decision."""
 
+from threading import Event
 from typing import Any
 
 import pytest
@@ -54,9 +55,19 @@ def test_a_process_that_may_not_continue_may_not_later_either(
 
 
 def test_the_time_of_checks_and_fixers_is_not_a_process_s_own() -> None:
-    times = iter([100.0, 160.03])
+    times = iter([100.0, 100.01, 160.01, 160.03])
     going = Going(lambda: next(times))
 
-    going.work(60.0)
+    with going.working():
+        pass
 
     assert going.own_seconds() == pytest.approx(0.03)
+
+
+def test_waiting_for_a_check_gives_a_process_no_more_time_of_its_own() -> None:
+    going = Going()
+
+    with going.working():
+        Event().wait(0.02)
+
+    assert 0 <= going.own_seconds() < MOST_SECONDS

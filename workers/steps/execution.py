@@ -5,9 +5,9 @@ Work needs the ticket, and a commit needs its fence. The profile's step handlers
 
 import logging
 import secrets
-import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -108,9 +108,9 @@ def _carry_out(task: Task, ticket_id: str) -> str:
             return "gone"
         event = None
         if not is_given_up(step.store, here.engine_of, holding.state):
-            began = time.monotonic()
+            speaks = handlers.steps[claim.ticket.step].speaks
             try:
-                with step.beating():
+                with step.beating(), nullcontext() if going is None or speaks else going.working():
                     event = _event(handlers, step)
             except Injured as injury:
                 return _offer_again(task, step, str(injury))
@@ -119,8 +119,6 @@ def _carry_out(task: Task, ticket_id: str) -> str:
         if event is None:
             stop_chain(task)
             return "cancelled"
-        if going is not None and not handlers.steps[claim.ticket.step].speaks:
-            going.work(time.monotonic() - began)
         return _commit(task, handlers, step, event)
     except (Damaged, NewerVersion) as error:
         stop_chain(task)

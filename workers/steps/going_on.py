@@ -3,7 +3,8 @@ the rest: tickets that have waited longer than this workflow go first."""
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
@@ -48,9 +49,12 @@ class Going:
         self._began = clock()
         self._worked = 0.0
 
-    def work(self, seconds: float) -> None:
-        """Add the time that a check or a fixer took."""
-        self._worked += seconds
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """What this process spends on a check or a fixer is not its own time."""
+        began = self._clock()
+        yield
+        self._worked += self._clock() - began
 
     def own_seconds(self) -> float:
         return self._clock() - self._began - self._worked
