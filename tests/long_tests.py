@@ -19,7 +19,7 @@ LISTED: Final = Path(__file__).with_suffix(".txt")
 LONG_SECONDS: Final = 3.0
 """Of a test among those of a whole run."""
 ALWAYS: Final = (
-    "tests/crash/test_chaos.py", "tests/e2e/test_cheats.py", "tests/integration/test_serve_schema.py",
+    "tests/chaos/", "tests/crash/test_chaos.py", "tests/e2e/test_cheats.py", "tests/integration/test_serve_schema.py",
     "tests/wheel/",
 )  # fmt: skip
 """The tests that each run must play, according to the documents."""

@@ -5,6 +5,7 @@ The dependencies are those of the environment that runs the tests; fixloop is th
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -23,12 +24,6 @@ from tests.fixtures.redis_server import RedisServer
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = Path("/")
 LIMIT_SECONDS = 300.0
-PROJECT = {
-    "pyproject.toml": '[project]\nname = "sums"\nversion = "1"\n[tool.ruff]\n[tool.pytest.ini_options]\n',
-    "sums.py": "def add(one, other):\n    return one - other\n",
-    "test_sums.py": "import sums\n\n\ndef test_adds():\n    assert sums.add(1, 2) == 3\n",
-    "fixloop.toml": '[fixer]\ncommand = "sed -i s/-/+/ sums.py"\n',
-}
 ASK = """
 import importlib.util, json, fixloop
 names = ["workers", "workflows", "config"]
@@ -102,15 +97,13 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """A git repository with a failing test, and a fixer that mends it."""
-    project = tmp_path / "sums"
-    project.mkdir()
-    for name, text in PROJECT.items():
-        (project / name).write_text(text)
+    """A copy of the small example as a git repository."""
+    caches = shutil.ignore_patterns("__pycache__", ".*_cache", ".coverage", ".fixloop")
+    copy = Path(shutil.copytree(ROOT / "examples" / "inventory", tmp_path / "inventory", ignore=caches))
     person = ["-c", "user.name=A Person", "-c", "user.email=person@example.org"]
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=start"]):
-        subprocess.run(["git", *person, *words], cwd=project, check=True)
-    return project
+        subprocess.run(["git", *person, *words], cwd=copy, check=True)
+    return copy
 
 
 @pytest.fixture
@@ -161,7 +154,7 @@ def test_a_feature_goes_through_the_whole_loop_and_nothing_is_left_running(
     assert done.returncode == 0, done.stderr
     assert document(installation.call("status", "47", "--json", at=example))["outcome"] == "success"
     log = document(installation.call("log", "47", "--json", at=example))
-    assert log["statistics"]["fix_completions"] == 1
+    assert log["statistics"]["fix_completions"] == 3
     audit = installation.call("audit", "verify", at=example)
     assert audit.returncode == 0, audit.stdout
     # The embedded Redis ends with its last user, the guards with their commands.
