@@ -138,7 +138,7 @@ def test_a_redis_without_persistence_is_wrong_with_the_setting_to_change(tmp_pat
 
 def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:
     with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
-        client.set("much", "x" * 3_000_000)
+        client.setrange("much", 3_000_000, "x")
         client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.05))
 
         found = by_name(redis_findings("redis", url, Settings()))
