@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -86,29 +86,6 @@ def apply(directory: Path, event: ChatEvent, now: datetime) -> Outcome:
             if written.contract is not None:
                 _replace(directory, META, written.contract.encode())
     return outcome
-
-
-def create(parent: Path, choose: Callable[[Sequence[str]], tuple[str, Mapping[str, str]]]) -> Path:
-    """Create a directory below `parent`, which appears with all its files or not at all. `choose` returns its name and
-    files, given the existing names; the choice is made under a lock."""
-    with _explained(parent):
-        parent.mkdir(parents=True, exist_ok=True)
-    with _locked(parent), _explained(parent):
-        name, files = choose(_names(parent))
-        target = parent / name
-        if os.path.lexists(target):
-            raise RefusedError(f"{target} is there already")
-        hidden = parent / f"{_HIDDEN}{secrets.token_hex(8)}"
-        hidden.mkdir()
-        try:
-            for file, text in files.items():
-                write_new(hidden / file, text.encode(), synced=True)
-            hidden.rename(target)
-        except BaseException:
-            shutil.rmtree(hidden, ignore_errors=True)
-            raise
-        sync(parent)
-    return target
 
 
 @contextmanager
@@ -217,23 +194,21 @@ class Plan(NamedTuple):
 def open_chat(chats: Path, plan: Plan, by: Role, now: datetime) -> Path:
     """Create the chat of `plan` below `chats`; returns its directory."""
 
-    def choose(names: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+    def choose(names: Sequence[str]) -> str:
         number = plan.id
         if not number:
             following = max((int(name[:4]) for name in names if CHAT_NAME.fullmatch(name)), default=0) + 1
             if following > MAX_ID:
                 raise RefusedError(f"all numbers up to {MAX_ID} are taken; move closed chats elsewhere")
             number = f"{following:04}"
-        return _checked(plan_text(plan._replace(id=number), now), META, names, now)
+        return plan_text(plan._replace(id=number), now)
 
-    _refuse_others(by)
-    return create(chats, choose)
+    return _created(chats, choose, META, by, now)
 
 
 def open_with(chats: Path, text: str, file: str, by: Role, now: datetime) -> Path:
     """The same for a contract that the twin wrote; `file` is its name in errors."""
-    _refuse_others(by)
-    return create(chats, lambda names: _checked(text, file, names, now))
+    return _created(chats, lambda names: text, file, by, now)
 
 
 def plan_text(plan: Plan, now: datetime) -> str:
@@ -254,17 +229,32 @@ def plan_text(plan: Plan, now: datetime) -> str:
     return new_text(values | ({"non_goals": plan.non_goals} if plan.non_goals else {}))
 
 
-def _refuse_others(by: Role) -> None:
+def _created(chats: Path, choose: Callable[[Sequence[str]], str], file: str, by: Role, now: datetime) -> Path:
+    """Create a chat's directory, which appears with all its files or not at all. `choose` returns its contract, given
+    the existing names; the choice is made under a lock."""
     if by is not Role.TWIN:
         raise RefusedError(f"{by} cannot open a chat; its {META} is written by the twin")
-
-
-def _checked(text: str, file: str, names: Sequence[str], now: datetime) -> tuple[str, Mapping[str, str]]:
-    contract = read_meta(text, file)
-    if contract.meta is None:
-        raise UsageError(str(contract.findings[0]))
-    name = contract.meta.directory
-    for other in names:
-        if other[:5] == name[:5] and CHAT_NAME.fullmatch(other):
-            raise RefusedError(f"number {contract.meta.id} is taken by {other}")
-    return name, {META: text, JOURNAL: entry("opened", now, by=Role.TWIN)}
+    with _explained(chats):
+        chats.mkdir(parents=True, exist_ok=True)
+    with _locked(chats), _explained(chats):
+        names = _names(chats)
+        contract = read_meta(choose(names), file)
+        if contract.meta is None:
+            raise UsageError(str(contract.findings[0]))
+        target = chats / contract.meta.directory
+        for other in names:
+            if other[:5] == target.name[:5] and CHAT_NAME.fullmatch(other):
+                raise RefusedError(f"number {contract.meta.id} is taken by {other}")
+        if os.path.lexists(target):
+            raise RefusedError(f"{target} is there already")
+        hidden = chats / f"{_HIDDEN}{secrets.token_hex(8)}"
+        hidden.mkdir()
+        try:
+            write_new(hidden / META, contract.text.encode(), synced=True)
+            write_new(hidden / JOURNAL, entry("opened", now, by=Role.TWIN).encode(), synced=True)
+            hidden.rename(target)
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+        sync(chats)
+    return target

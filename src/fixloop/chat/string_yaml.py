@@ -131,8 +131,7 @@ def _converted(node: Any, seen: set[int], depth: int) -> Any:
 
 
 def _entry(at: Any, node: Any, seen: set[int], depth: int) -> Entry:
-    value = _converted(node, seen, depth + 1)
-    return Entry(value, _line(at), node.start_mark.index, node.end_mark.index)
+    return Entry(_converted(node, seen, depth + 1), _line(at), node.start_mark.index, node.end_mark.index)
 
 
 def _line(node: Any) -> int:

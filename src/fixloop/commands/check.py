@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
-import typer
+from typer import Argument, Exit, Option
 
 from fixloop.commands.check_files import FORMS, Report, annotations, summary, without_commands
 from fixloop.commands.exit_codes import ExitCode
@@ -40,20 +40,17 @@ _REUSED: Final = frozenset({RunOutcome.PASSED, RunOutcome.FAILED})
 
 
 def check(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")] = Path("."),
+    path: Annotated[Path, Argument(metavar="PATH", help="The project's folder.")] = Path("."),
     only: Only = None,
     base: BaseRevision = None,
     all_: All = False,
     fast: Annotated[
-        bool, typer.Option("--fast", help='Only checks with `speed = "fast"` in fixloop.toml.')
+        bool, Option("--fast", help='Only checks with `speed = "fast"` in fixloop.toml.')
     ] = False,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="Stop at the first check that fails.")
-    ] = False,
+    fail_fast: Annotated[bool, Option("--fail-fast", help="Stop at the first check that fails.")] = False,
     within: Annotated[
         float,
-        typer.Option(
-            "--within",
+        Option(
             metavar="SECONDS",
             min=1,
             help="Time limit: skip longer checks, stop what still runs.",
@@ -62,26 +59,25 @@ def check(
     ] = inf,
     changed: Annotated[
         bool,
-        typer.Option("--changed", help="Run affected tests first; skip the others if these fail."),
+        Option("--changed", help="Run affected tests first; skip the others if these fail."),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Also repeat what ran on the same tree with the same tools.")
+        bool, Option("--again", help="Also repeat what ran on the same tree with the same tools.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Check again whenever a file changes, until Ctrl-C.")
+        bool, Option("--watch", help="Check again whenever a file changes, until Ctrl-C.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    sarif: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Also write SARIF.")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    sarif: Annotated[Path | None, Option(metavar="FILE", help="Also write SARIF.")] = None,
+    junit: Annotated[Path | None, Option(metavar="FILE", help="Also write JUnit.")] = None,
     code_quality: Annotated[
-        Path | None,
-        typer.Option("--code-quality", metavar="FILE", help="Also write GitLab Code Quality."),
+        Path | None, Option(metavar="FILE", help="Also write GitLab Code Quality.")
     ] = None,
     github: Annotated[
-        bool, typer.Option("--github", help="Also write GitHub annotations and a job summary.")
+        bool, Option("--github", help="Also write GitHub annotations and a job summary.")
     ] = False,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="ID", help="Show one failure of the last check in full.")
+        str | None, Option(metavar="ID", help="Show one failure of the last check in full.")
     ] = None,
 ) -> None:
     """
@@ -123,7 +119,7 @@ def check(
             print_lines(*(without_commands(told.rows) if github else told.rows))
         _write(Report(told.verdict, [each.result for each in ran.found]), prepared, cache, files, github)
         if not watch:
-            raise typer.Exit(told.code)
+            raise Exit(told.code)
         while checkout_tree(path) == prepared.snapshot.tree:
             time.sleep(WATCH_SECONDS)
 

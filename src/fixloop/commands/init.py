@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from typer import Argument, Option
 
 from fixloop.commands.screen import print_lines, say
 from fixloop.configuration.coding_agents import CODING_AGENTS
@@ -29,11 +29,10 @@ TESTS: Final = "test-runner"
 
 
 def init_command(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The project's folder.")] = Path("."),
+    path: Annotated[Path, Argument(metavar="PATH", help="The project's folder.")] = Path("."),
     coverage: Annotated[
         float | None,
-        typer.Option(
-            "--coverage",
+        Option(
             min=0,
             max=100,
             help="Current coverage in percent; below 80 it becomes the gate.",
@@ -41,10 +40,9 @@ def init_command(
         ),
     ] = None,
     agent: Annotated[
-        str,
-        typer.Option("--agent", metavar="NAME", help=f"Who fixes failures: {', '.join(CODING_AGENTS)}."),
+        str, Option(metavar="NAME", help=f"Who fixes failures: {', '.join(CODING_AGENTS)}.")
     ] = "",
-    no_try: Annotated[bool, typer.Option("--no-try", help="Do not run the checks before writing.")] = False,
+    no_try: Annotated[bool, Option("--no-try", help="Do not run the checks before writing.")] = False,
 ) -> None:
     """
     Write a commented fixloop.toml.

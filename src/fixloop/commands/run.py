@@ -68,8 +68,7 @@ def run(
     if dry:
         for option, is_given in {"--apply": apply, "--push": push, "--restart": restart}.items():
             if is_given:
-                told = f"{option} has no effect with --dry; leave one of them out"
-                raise UsageError(told)
+                raise UsageError(f"{option} has no effect with --dry; leave one of them out")
         raise Exit(try_feature(feature))
     if apply and is_url(repo):
         told = "--apply needs a checkout; with a URL, use --push, or run `apply` in a checkout of it"

@@ -29,8 +29,7 @@ EXAMPLES: Final = 50
 
 def examples(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     """One failure of each group, largest group first, at most EXAMPLES."""
-    found = groups(map(FailureRef.of, failures))
-    return tuple(failures[group[0]] for group in found[:EXAMPLES])
+    return tuple(failures[group[0]] for group in groups(map(FailureRef.of, failures))[:EXAMPLES])
 
 
 def report_of(state: State, who: Specialist, listed: tuple[Failure, ...]) -> FailureReport:

@@ -144,8 +144,7 @@ def decide(
     if found is None:
         raise Problem("no-version", "send the ETag of the workflow that you have read as If-Match")
     more = given.iterations, given.minutes, given.escalation, given.until, given.owner
-    answer = Answer(given.decision, given.reason, *more)
-    return service.decide(caller, workflow, int(found[1]), answer, key)
+    return service.decide(caller, workflow, int(found[1]), Answer(given.decision, given.reason, *more), key)
 
 
 @router.post("/workflows/{workflow}/commands", responses=_document(documents.Workflow))

@@ -2,23 +2,26 @@
 
 import getpass
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
 from typer import Argument, Option
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
-from fixloop.commands.session import AsJson, open_session
+from fixloop.commands.session import AsJson, Session, open_session
 from fixloop.commands.worker import working
 from fixloop.errors import UsageError
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from fixloop.serve.notifier import Notifier
+    from fixloop.serve.service import Service
 
 Role = Annotated[str, Option("--role", help=f"{', '.join(ROLES)}.")]
 Projects = Annotated[
@@ -94,14 +97,10 @@ def serve(
     `fixloop token` makes tokens for programs, `fixloop person` writes the file of people.
     """
     with extra("server", "`fixloop serve`"):
-        import uvicorn
-
         from fixloop.serve.app import create_app
-        from fixloop.serve.connections import Connection
-        from fixloop.serve.contacts import contacts_in
+        from fixloop.serve.connections import bound
         from fixloop.serve.deliverer import Deliverer
         from fixloop.serve.identity import Identities
-        from fixloop.serve.notifier import Notifier, by_apprise, unknown_addresses
         from fixloop.serve.people import People
         from fixloop.serve.rendering import compile_templates
         from fixloop.serve.requests import Hooks
@@ -114,18 +113,9 @@ def serve(
         hosts = (*_LOOPBACK, host, *([named] if named else ()))
         service = Service(session, tokens, repository or ())
         hooks = Hooks(Webhooks(session.connection), Targets(webhook_target or ()))
-        app = create_app(service, identities, hooks, hosts, is_secure=is_secure)
-        config = uvicorn.Config(
-            app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
+        server, listening = bound(
+            create_app(service, identities, hooks, hosts, is_secure=is_secure), host, port
         )
-        # So many are accepted before the first of them is looked at.
-        config.http, config.backlog = Connection, 100
-        listening = config.bind_socket()
-        # Its connections inherit it. asyncio sets it only if a socket names its protocol, and this one does not: the
-        # second part of each answer would wait 40 ms for the acknowledgement of the first.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A client that connects once the address is printed waits for the start, and is not refused.
-        listening.listen()
         here = "127.0.0.1" if host in _EVERYWHERE else host
         address = url.rstrip("/") or f"http://{here}:{listening.getsockname()[1]}"
         workers = (2 if session.settings.is_embedded else 0) if concurrency is None else concurrency
@@ -133,13 +123,7 @@ def serve(
             running.enter_context(working(session, workers, log=f"serve-{os.getpid()}"))
         running.enter_context(Deliverer(session.store, service.follower, *hooks, address).running())
         if contacts is not None:
-            called = contacts_in(contacts)
-            with extra("notify", "--contacts"):
-                unknown = unknown_addresses(called)
-            if unknown:
-                raise UsageError(f"{contacts}: apprise knows no such address as that of {unknown[0]}")
-            notifier = Notifier(service, session.connection, called, address, by_apprise)
-            running.enter_context(notifier.running())
+            running.enter_context(_notifier(session, service, contacts, address).running())
         if otlp:
             with extra("otel", "--otlp"):
                 from fixloop.serve.traces import Collector, Tracer
@@ -149,7 +133,20 @@ def serve(
         code = tokens.code(Caller(checked_name(getpass.getuser()), scopes_of("admin", ""), TERMINAL))
         say(f"serving at {address}; Ctrl-C stops it")
         note(f"sign in once, within ten minutes: {address}/sign-in?code={code}")
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
+
+
+def _notifier(session: Session, service: "Service", contacts: Path, address: str) -> "Notifier":
+    """Calls the people of a file of contacts. UsageError: apprise is missing, or does not know an address."""
+    from fixloop.serve.contacts import contacts_in
+    from fixloop.serve.notifier import Notifier, by_apprise, unknown_addresses
+
+    called = contacts_in(contacts)
+    with extra("notify", "--contacts"):
+        unknown = unknown_addresses(called)
+    if unknown:
+        raise UsageError(f"{contacts}: apprise knows no such address as that of {unknown[0]}")
+    return Notifier(service, session.connection, called, address, by_apprise)
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 """Connections of the server: silent ones are closed, and few are kept: a server that can open no other file ends."""
 
 import resource
+import socket
 from asyncio import Transport
 
+from fastapi import FastAPI
+from uvicorn import Config, Server
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_SECONDS = 10.0
@@ -17,3 +20,19 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def _end_if_silent(self) -> None:
         if self.cycle is None:
             self.transport.close()
+
+
+def bound(app: FastAPI, host: str, port: int) -> tuple[Server, socket.socket]:
+    """A server for the application, and the socket on which clients already wait for it."""
+    config = Config(
+        app, host, port, log_level="warning", access_log=False, server_header=False, proxy_headers=False
+    )
+    # So many are accepted before the first of them is looked at.
+    config.http, config.backlog = Connection, 100
+    listening = config.bind_socket()
+    # Its connections inherit it. asyncio sets it only if a socket names its protocol, and this one does not: the
+    # second part of each answer would wait 40 ms for the acknowledgement of the first.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # A client that connects once the address is printed waits for the start, and is not refused.
+    listening.listen()
+    return Server(config), listening

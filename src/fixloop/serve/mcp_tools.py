@@ -72,16 +72,14 @@ def server_of(service: Service, caller: Callable[[], Caller], *, with_check: boo
         claim: Claim, fence: Fence, patch: str, summary: Words = "", idempotency_key: Once = ""
     ) -> Answer:
         """Hand in a unified diff onto base_commit."""
-        key = once(idempotency_key)
-        return await _answered(lambda: desk().submit(claim, fence, patch, summary, key))
+        return await _answered(lambda: desk().submit(claim, fence, patch, summary, once(idempotency_key)))
 
     @server.tool()
     async def decline(
         claim: Claim, fence: Fence, kind: DecliningKind, text: Words, idempotency_key: Once = ""
     ) -> Answer:
         """Say that there will be no fix, and why: a person decides."""
-        key = once(idempotency_key)
-        return await _answered(lambda: desk().decline(claim, fence, kind, text, key))
+        return await _answered(lambda: desk().decline(claim, fence, kind, text, once(idempotency_key)))
 
     @server.tool()
     async def heartbeat(claim: Claim, fence: Fence) -> Answer:
