@@ -49,8 +49,10 @@ settings.load_profile("patient")
 settings.register_profile("chaos", deadline=None)
 
 
-#: Matches a file that marks all its tests as slow before its first function.
-_ALL_SLOW: Final = re.compile(r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\s*)?pytest\.mark\.slow\b")
+#: Matches a file that marks all its tests as slow or heavy before its first function.
+_ALL_LEFT_OUT: Final = re.compile(
+    r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\s*)?pytest\.mark\.(?:slow|heavy)\b"
+)
 
 
 def _is_quick(config: pytest.Config) -> bool:
@@ -65,9 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make quick` skips the import of a file with only slow tests, which each of its processes would repeat."""
+    """`make quick` skips the import of a file of which it plays no test, which each of its processes would repeat."""
     is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    if _is_quick(config) and is_test and _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
+    if _is_quick(config) and is_test and _ALL_LEFT_OUT.search(collection_path.read_text(encoding="utf-8")):
         return True
     return None
 
