@@ -36,8 +36,7 @@ class McpEndpoint:
             raise Problem("not-signed-in", f"{PATH} needs the token of an agent")
         _CALLER.set(await run_in_threadpool(self._identities.caller, request))
         self._wanted.set()
-        app = await asyncio.shield(self._app)
-        await app(scope, receive, send)
+        await (await asyncio.shield(self._app))(scope, receive, send)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -65,9 +64,8 @@ class McpEndpoint:
 
         from fixloop.serve.mcp_tools import server_of
 
-        return server_of(
-            self._service, _CALLER.get, with_check=self._service.has_checkout
-        ).streamable_http_app(
+        server = server_of(self._service, _CALLER.get, with_check=self._service.has_checkout)
+        return server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,

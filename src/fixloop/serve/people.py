@@ -14,6 +14,8 @@ from fixloop.serve.access import PASSWORD, ROLES, Caller, checked_name, checked_
 
 FEWEST_CHARACTERS: Final = 10
 _HASHER: Final = PasswordHasher()
+_of_nobody: Final = cache(lambda: _HASHER.hash("nobody has this one"))
+"""Makes an unknown name take as long as a wrong password."""
 _LINE: Final = re.compile(r"([^:]+):([^:]*):([^:]*):(.*)")
 
 
@@ -78,9 +80,3 @@ class People:
         if self._path is None or not self._path.exists():
             return []
         return [line for line in self._path.read_text().splitlines() if line and not line.startswith("#")]
-
-
-@cache
-def _of_nobody() -> str:
-    """A hash that makes an unknown name take as long as a wrong password."""
-    return _HASHER.hash("nobody has this one")
