@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import _pytest.pathlib
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.fixtures.redis_server import RedisServer, valkey_binary
 from tests.long_tests import left_out
@@ -49,8 +51,10 @@ settings.load_profile("patient")
 settings.register_profile("chaos", deadline=None)
 
 
-#: Matches a file that marks all its tests as slow before its first function.
-_ALL_SLOW: Final = re.compile(r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\s*)?pytest\.mark\.slow\b")
+#: Matches a file that marks all its tests as slow or heavy before its first function.
+_ALL_LEFT_OUT: Final = re.compile(
+    r"\A(?:(?!def |class |@).*\n)*?pytestmark = (?:\[\s*)?pytest\.mark\.(?:slow|heavy)\b"
+)
 
 
 def _is_quick(config: pytest.Config) -> bool:
@@ -59,15 +63,19 @@ def _is_quick(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """`make quick` runs fewer examples and waits for no disk; `make test` runs everything."""
+    # Nobody follows the link to the latest folder of a test, which each test with a folder makes.
+    _pytest.pathlib._force_symlink = lambda root, target, link_to: None
     if _is_quick(config):
         settings.load_profile("quick")
         os.fsync = lambda fd: None
+        # Each process reads the constants of all modules for its examples, which three examples hardly ever draw.
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make quick` skips the import of a file with only slow tests, which each of its processes would repeat."""
+    """`make quick` skips the import of a file of which it plays no test, which each of its processes would repeat."""
     is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    if _is_quick(config) and is_test and _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
+    if _is_quick(config) and is_test and _ALL_LEFT_OUT.search(collection_path.read_text(encoding="utf-8")):
         return True
     return None
 

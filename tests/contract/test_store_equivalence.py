@@ -22,6 +22,8 @@ from fixloop.store.records import Claim, Committed, Lane, Retirement, Snapshot
 from tests.fixtures.store_samples import QUEUE, change, release_all_of, sweep, ticket
 from tests.fixtures.store_world import MemoryWorld, RedisWorld, World
 
+pytestmark = pytest.mark.slow
+
 # One feature, so that its workflows share a shard, one clock and one live entry.
 FLOWS = tuple(f"0a1b2c3d-42-{number}" for number in (1, 2))
 QUEUES = (QUEUE, "fixloop.fix")
@@ -298,7 +300,6 @@ def everything(store: Store) -> tuple[Any, ...]:
     return each, store.owners(), index, gone, over, [store.stored(flow) for flow in FLOWS]
 
 
-@pytest.mark.slow
 @pytest.mark.proves("R4", "R5", "R8", "K10")
 def test_memory_and_redis_answer_alike(redis_url: str) -> None:
     Twins.url = redis_url

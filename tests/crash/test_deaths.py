@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEATHS = Path(__file__).with_name("deaths.py")
 
 
-@pytest.mark.slow
 def test_each_function_that_a_crash_test_wraps_exists() -> None:
     program = (
         f"import runpy, importlib; watched = runpy.run_path({str(DEATHS)!r})['_WATCHED'];"

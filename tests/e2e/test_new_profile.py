@@ -11,6 +11,8 @@ import pytest
 
 from tests.fixtures.project import FIXLOOP, Project, Told, environment, processes_of, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 APPLICATION = ("workers", "workflows", "config")
 LINE = '    "pair": "tests.e2e.pair",\n'
@@ -52,7 +54,6 @@ def project(product: Path, folder: Path) -> PairProject:
     return PairProject(folder / "passing", variables=variables)
 
 
-@pytest.mark.slow
 @pytest.mark.proves("R1", "K30")
 def test_a_profile_of_one_package_and_one_line_survives_run_kill_and_resume(
     product: Path, tmp_path: Path
@@ -90,7 +91,6 @@ def test_a_profile_of_one_package_and_one_line_survives_run_kill_and_resume(
     assert not [each for each in processes_of(tmp_path) if "launch.py supervise" in each]
 
 
-@pytest.mark.slow
 def test_a_workflow_of_an_unknown_profile_is_left_to_a_newer_version(product: Path, tmp_path: Path) -> None:
     pair = project(product, tmp_path)
     pair.call("run", ".", "--issue", "7", "--profile", "pair")

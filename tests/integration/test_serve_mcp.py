@@ -134,7 +134,7 @@ def test_an_agent_of_another_project_finds_nothing_and_a_viewer_claims_nothing(w
 
 
 def test_only_a_token_authenticates_an_mcp_client(world: World) -> None:
-    with httpx.Client(base_url=world.served.url) as client:
+    with httpx.Client(base_url=world.served.url, timeout=60) as client:
         headers = {"Accept": "application/json, text/event-stream"}
         sign_in = client.get("/sign-in")
         code = world.served.sign_in.split("code=")[1]

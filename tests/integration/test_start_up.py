@@ -70,3 +70,15 @@ def test_only_server_commands_load_the_server_s_modules() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "\n"
+
+
+def test_a_server_loads_the_sdk_of_the_model_context_protocol_for_an_agent_alone() -> None:
+    program = (
+        "import sys; from types import SimpleNamespace; from fixloop.serve.app import create_app\n"
+        "create_app(SimpleNamespace(), None, None)\n"
+        "print('mcp' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"

@@ -65,26 +65,27 @@ Elsewhere all projects are searched; use `--project` if several have the number.
 """
 
 
-def pages() -> Iterator[tuple[str, str]]:
-    """Every command with its help, in the order of `fixloop --help`."""
-    root = COMMANDS.make_context("fixloop", [], resilient_parsing=True, terminal_width=WIDTH)
-    yield from _below(COMMANDS, root)
+def commands() -> Iterator[Any]:
+    """The context of every command, which has its path and its help, in the order of `fixloop --help`."""
+    return _below(COMMANDS.make_context("fixloop", [], resilient_parsing=True, terminal_width=WIDTH))
 
 
-def _below(group: Any, context: Any) -> Iterator[tuple[str, str]]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
+def _below(context: Any) -> Iterator[Any]:
+    for name in context.command.list_commands(context):
+        command = context.command.get_command(context, name)
         inner = command.make_context(name, [], parent=context, resilient_parsing=True)
         if hasattr(command, "commands"):
-            yield from _below(command, inner)
+            yield from _below(inner)
         else:
-            yield inner.command_path, command.get_help(inner)
+            yield inner
 
 
 def page() -> str:
     """The whole of docs/commands.md."""
     variables = "".join(f"| `FIXLOOP_{name.upper()}` | {text} |\n" for name, text in SETTINGS.items())
-    helps = "".join(f"\n## {path}\n\n```text\n{_stripped(text)}\n```\n" for path, text in pages())
+    helps = "".join(
+        f"\n## {each.command_path}\n\n```text\n{_stripped(each.get_help())}\n```\n" for each in commands()
+    )
     return f"{HEAD}{variables}{helps}"
 
 

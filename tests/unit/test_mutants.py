@@ -60,6 +60,7 @@ def test_there_are_sixty_rules_and_no_two_have_the_same_name() -> None:
     assert len(RULES) == len({rule.name for rule in RULES}) >= 60
 
 
+@pytest.mark.heavy
 def test_before_a_rule_is_switched_off_its_quick_or_slow_tests_must_pass() -> None:
     quick = "test_a_request_states_the_goal_first"
     slow = "test_without_a_timekeeper_status_says_that_clocks_have_stopped"
@@ -70,6 +71,7 @@ def test_before_a_rule_is_switched_off_its_quick_or_slow_tests_must_pass() -> No
     assert asked_first(rule) == []
 
 
+@pytest.mark.heavy
 def test_a_sample_repeats_for_its_seed_and_names_requirements_without_a_rule() -> None:
     numbers = drawn(40, 13)
 

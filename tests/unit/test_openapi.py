@@ -6,13 +6,13 @@ import pytest
 
 from tests.unit.openapi_page import PAGE, text
 
+pytestmark = pytest.mark.heavy
 
-@pytest.mark.heavy
+
 def test_the_openapi_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == text(), "run `python -m tests.unit.openapi_page`"
 
 
-@pytest.mark.heavy
 def test_every_route_says_what_it_does_and_how_it_refuses() -> None:
     document = json.loads(text())
 

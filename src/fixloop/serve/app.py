@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -29,6 +30,7 @@ from fixloop.serve import (
     workflow_pages,
 )
 from fixloop.serve.identity import Identities
+from fixloop.serve.mcp_http import PATH, McpEndpoint
 from fixloop.serve.problems import Problem, problem_of
 from fixloop.serve.rendering import wants_page
 from fixloop.serve.requests import Hooks
@@ -75,13 +77,10 @@ def create_app(
     for_programs = (api, runs_api, work_api, webhook_api, live, metrics)
     for_browsers = (pages, workflow_pages, link_pages, signing_in)
     for each in (*for_programs, *for_browsers):
-        app.include_router(each.router)
-    try:
-        from fixloop.serve.mcp_http import PATH, McpEndpoint
-    except ModuleNotFoundError:
-        app.state.mcp = None
-    else:
-        app.state.mcp = McpEndpoint(service, identities, MOST_BYTES)
+        # The same routes in each application: `include_router` would make every one again on its first request.
+        app.router.routes.extend(each.router.routes)
+    app.state.mcp = McpEndpoint(service, identities, MOST_BYTES) if find_spec("mcp") is not None else None
+    if app.state.mcp is not None:
         app.router.routes.append(Route(PATH, endpoint=app.state.mcp))
     app.add_exception_handler(Problem, _refused)
     app.add_exception_handler(FixloopError, _refused)

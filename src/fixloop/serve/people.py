@@ -1,6 +1,7 @@
 """People who sign in with a password or through a proxy: the file with their names and rights."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from fixloop.serve.access import PASSWORD, ROLES, Caller, checked_name, checked_
 
 FEWEST_CHARACTERS: Final = 10
 _HASHER: Final = PasswordHasher()
-_NOBODY: Final = _HASHER.hash("nobody has this one")
+_of_nobody: Final = cache(lambda: _HASHER.hash("nobody has this one"))
 """Makes an unknown name take as long as a wrong password."""
 _LINE: Final = re.compile(r"([^:]+):([^:]*):([^:]*):(.*)")
 
@@ -31,8 +32,9 @@ class People:
     def signed_in(self, name: str, password: str) -> Caller | None:
         """The person with this password; None for a wrong password and an unknown name alike."""
         caller, kept = self._people().get(name, (None, ""))
+        nobody = _of_nobody()
         try:
-            _HASHER.verify(kept or _NOBODY, password)
+            _HASHER.verify(kept or nobody, password)
         except (VerificationError, InvalidHashError):
             return None
         return caller if kept else None
