@@ -318,3 +318,36 @@ def test_changing_names_match_if_as_many_pass_in_a_file_no_fix_touched() -> None
     assert not is_seen(before[0], before, after[:1], ())
     assert not is_seen(before[0], before, after, {"t.py"})
     assert not is_seen("t.py::test_b", ["t.py::test_b"], after, ())
+
+
+LOOP = "def test_rows():\n    for line, total in CASES:\n        assert add(line) == total\n"
+READ = "import json\nCASES = json.loads(open('cases.json').read())\n"
+EACH = "@pytest.mark.parametrize(('line', 'total'), CASES, ids=str)\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "is_same"),
+    [
+        (f"{READ}{EACH}def test_rows(line, total):\n    assert add(line) == total\n", True),
+        (f"{READ}{EACH}def test_rows(line, total):\n    assert add(line)\n", False),
+        (f"{READ}{EACH}def test_rows(line, total):\n    assert add(total) == line\n", False),
+        (
+            f"{READ}{EACH.replace('CASES', 'CASES[:1]')}def test_rows(line, total):\n    assert add(line) == total\n",
+            False,
+        ),
+        (f"{READ}{EACH}def test_rows(line, total):\n    line = 1\n    assert add(line) == total\n", False),
+    ],
+)
+def test_a_loop_over_a_table_in_a_file_may_become_parameters(new: str, is_same: bool) -> None:
+    name = "tests/test_calc.py::test_rows"
+
+    found = forward(name, f"{name}[2-4]", READ + LOOP, f"import pytest\n{new}", f"{name}[1-2]")
+
+    assert (found == name) is is_same
+
+
+def test_a_case_that_left_a_table_in_a_file_is_missing() -> None:
+    name = "tests/test_calc.py::test_rows"
+    text = f"import pytest\n{READ}{EACH}def test_rows(line, total):\n    assert add(line) == total\n"
+
+    assert forward(f"{name}[2-4]", f"{name}[1-2]", text, text) == ""

@@ -879,3 +879,11 @@ def test_a_change_made_to_be_slow_is_compared_in_seconds(path: str, piece: str, 
 def test_any_text_can_be_compared(old: str, new: str, ending: str) -> None:
     findings([Change(f"a.{ending}", old, new)], SCOPE)
     assert findings([Change(f"a.{ending}", new, new)], SCOPE) == []
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(("before", "rules"), [("apple", set()), ("pear", {"test-literal"})])
+def test_a_key_that_joins_words_the_product_used_before_is_its_own(before: str, rules: set[str]) -> None:
+    old = f"def to(state):\n    return state in ('{before}', 'json')\n"
+
+    assert held(f"ALLOWED = {{'apple->json': 1, 'json->pear': 2}}\n{old}", old) == rules

@@ -115,7 +115,9 @@ def _new_name(wanted: list[Row], base: str, rows: tuple[Row, ...], end: str, pas
     if len(rows) == 1 and not rows[0].suffix:
         # Unreadable parameters must be the same.
         now = base if wanted[0].suffix else base + end
-        return now if now in passed else ""
+        # A loop over a table that cannot be read became parameters.
+        is_split = not end and _of_kind(passed, base) > 0
+        return now if now in passed or is_split else ""
     held = [each for each in rows if any(part.is_held_by(each) for part in wanted)]
     names = [f"{base}[{each.suffix}]" for each in held]
     if all(name in passed for name in names):

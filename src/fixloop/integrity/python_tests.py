@@ -1,8 +1,9 @@
 """What a Python test does, to identify it under another name, in another file or with parameters.
 
 Two tests do the same if the same statements run after normalization: parameters and variables that are assigned once
-are replaced by their values, unittest's assertions by `assert`, and a loop over a table that is written out by its
-rounds. Fixtures and helpers are ignored: a fix that changes them is judged with those of the snapshot.
+are replaced by their values, unittest's assertions by `assert`, a loop over a table that is written out by its rounds,
+and parameters from another table by a loop over it. Fixtures and helpers are ignored: a fix that changes them is judged
+with those of the snapshot.
 """
 
 import ast
@@ -77,17 +78,20 @@ class PythonTests:
     def rows(self, name: str) -> tuple[Row, ...]:
         """What the function does in each of its cases; one row if its parameters cannot be read."""
         function, tables, marks = self.functions[name], [], []
+        body = function.body[ast.get_docstring(function, clean=False) is not None :]
         for decorator in function.decorator_list:
             cases, text = parameters(decorator, self._scope), ast.unparse(decorator)
             if cases is not None:
                 tables.append(cases)
+            elif loop := _as_loop(decorator, body):
+                body = [loop]
             elif not _HARMLESS_MARK.match(text):
                 marks.append(text)
         found = []
         # pytest counts the decorator next to the function first.
         for row in itertools.islice(itertools.product(*reversed(tables)), _MOST_ROWS):
             values = {name: value for _, bound in row for name, value in bound.items()}
-            does = (*marks, *_statements(function, values, self._scope))
+            does = (*marks, *_statements(function, body, values, self._scope))
             found.append(Row("-".join(label for label, _ in row), does))
         return tuple(found)
 
@@ -132,8 +136,24 @@ def _label(value: ast.expr, otherwise: str) -> str:
     return str(constant) if isinstance(constant, str | int | float | bool | None) else otherwise
 
 
-def _statements(function: Function, values: _Values, scope: _Scope) -> Iterator[str]:
-    body = function.body[ast.get_docstring(function, clean=False) is not None :]
+def _as_loop(decorator: ast.expr, body: list[ast.stmt]) -> ast.For | None:
+    """A `parametrize` whose table is not written out, as the loop over that table that a test may have had instead."""
+    match decorator:
+        case ast.Call(args=[names, table]) if ast.unparse(decorator.func).endswith("parametrize"):
+            given = ", ".join(str(getattr(each, "value", "")) for each in getattr(names, "elts", [names]))
+            is_plain = all(map(str.isidentifier, re.split(r",\s*", given)))
+            loop = ast.parse(f"for {given if is_plain else '_'} in {ast.unparse(table)}: ...").body[0]
+            if (
+                is_plain
+                and {each.arg for each in decorator.keywords} <= {"ids"}
+                and isinstance(loop, ast.For)
+            ):
+                loop.body = body
+                return loop
+    return None
+
+
+def _statements(function: Function, body: list[ast.stmt], values: _Values, scope: _Scope) -> Iterator[str]:
     named = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
     loaded = {each.id for each in named if isinstance(each.ctx, ast.Load)}
     stored = [each.id for each in named if not isinstance(each.ctx, ast.Load)]

@@ -96,6 +96,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         else:
             is_held = case.asked in known and (is_answer or not is_word)
         is_joined = len(parts := _JOINT.split(case.asked)) > 1 and known.issuperset(parts)
+        # A key of the product's own words is a rule of its own: "paid->shipped".
+        is_joined = is_joined and not (old and literals([old]).issuperset(parts))
         if is_held or is_joined or (is_many and is_answer and not case.is_table):
             what = "a table" if case.is_table else f"what `{case.place[1]}` is compared with"
             both = " and its answer, which are literals" if case.answer else ", a literal"
