@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import _pytest.pathlib
 import pytest
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 from tests.fixtures.redis_server import RedisServer, valkey_binary
 from tests.long_tests import left_out
@@ -63,13 +61,9 @@ def _is_quick(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """`make quick` runs fewer examples and waits for no disk; `make test` runs everything."""
-    # Nobody follows the link to the latest folder of a test, which each test with a folder makes.
-    _pytest.pathlib._force_symlink = lambda root, target, link_to: None
     if _is_quick(config):
         settings.load_profile("quick")
         os.fsync = lambda fd: None
-        # Each process reads the constants of all modules for its examples, which three examples hardly ever draw.
-        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
