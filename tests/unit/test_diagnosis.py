@@ -167,8 +167,7 @@ def test_a_deadlock_over_tests_that_no_longer_run_says_so() -> None:
     assert report.reason is Reason.DEADLOCK
     assert report.recommended is Decision.MANUAL_FIX
     assert report.rationale == (
-        "tests that failed no longer run (a), and only their passing resolves them: "
-        "bring them back and correct the code"
+        "tests that failed no longer run: bring them back and correct the code, as only their passing resolves a"
     )
 
 

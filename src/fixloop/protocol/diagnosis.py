@@ -78,8 +78,8 @@ def recommendation(specialist: SpecialistState, reason: Reason, detail: str = ""
     last = specialist.last_run
     gone = [ref.name for ref in last.failures if ref.error_type == "vanished"] if last else []
     if reason is Reason.DEADLOCK and gone:
-        told = f"tests that failed no longer run ({_few(gone)}), and only their passing resolves them"
-        return Advice(Decision.MANUAL_FIX, f"{told}: bring them back and correct the code")
+        told = "tests that failed no longer run: bring them back and correct the code, as only their passing"
+        return Advice(Decision.MANUAL_FIX, f"{told} resolves {_few(gone)}")
     if reason is not Reason.MAX_ITERATIONS:
         return _ADVICE[reason]
     failed = _failed(specialist)
