@@ -41,6 +41,15 @@ def test_new_tricks_in_product_files_are_found_and_earlier_ones_are_not(tmp_path
     assert found(Bench(tmp_path, FILES), CHEAT) == {SKIPPED, SILENCED, LEAVES, ANSWER}
 
 
+@pytest.mark.proves("I8")
+def test_literals_of_all_tests_count_if_failures_name_no_test_file(tmp_path: Path) -> None:
+    case = {"shop.py": "def total(xs):\n    if xs == [1, 2, 3]: return 6\n    return 0\n"}
+    for failure in ("npm test", "test_shop.py"):
+        bench = Bench(tmp_path / failure, FILES)
+        with bench.claim(case, ["true"], failures=[failure]) as claim:
+            assert [each.rule for each in difference(claim)] == ["test-literal"]
+
+
 @pytest.mark.proves("I7")
 @pytest.mark.parametrize(
     ("settings", "rest"),

@@ -199,6 +199,16 @@ def test_a_tool_is_found_after_it_was_installed(workspace: Workspace, tmp_path: 
     assert importable_modules(interpreter, workspace.path, ["pytest", "json"]) == {"json", "pytest"}
 
 
+def test_modules_are_found_from_a_relative_folder_of_a_checkout_in_the_shared_tmp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    monkeypatch.chdir(tmp_path)
+
+    assert importable_modules(interpreter, Path(), ["json", "absent"]) == {"json"}
+
+
 def test_looking_for_modules_runs_no_file_of_the_project(workspace: Workspace, tmp_path: Path) -> None:
     planted = f"open({str(tmp_path / 'ran')!r}, 'w')\n"
     write(workspace.path, {"json.py": planted, "importlib/__init__.py": planted, "src/json.py": planted})

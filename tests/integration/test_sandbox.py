@@ -257,6 +257,26 @@ def test_a_command_has_its_own_tmp_unless_it_needs_files_in_the_shared_one(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read(
+    mode: str, means: str, tmp_path: Path
+) -> None:
+    folder = Path.home() / f".fixloop-test-{os.getpid()}"
+    project = make_repository(tmp_path / "shop", {"package.json": "{}"})
+    write(project, {"node_modules/colors/index.js": "red\n"})
+    snapshot = take_snapshot(project, issue=1, cache=folder)
+    site = Site(snapshot, Configuration(), folder, "mine")
+    try:
+        with site.ground(snapshot.commit) as ground:
+            env, cwd = {"PATH": os.defpath}, ground.workspace.directory
+            confined = site.confined(cwd, env)
+            command = ["cat", "node_modules/colors/index.js"]
+            ran = run_guarded(command, cwd=cwd, env=env, timeout_seconds=60, confined=confined)
+
+            assert (ran.exit_code, ran.output) == (0, "red\n")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def test_configured_paths_are_writable_and_hidden_ones_in_them_are_not(scene: Scene) -> None:
     named = str(scene.project)
 

@@ -109,6 +109,12 @@ def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(
     assert set(commands(project(tmp_path, scripts))) == {"tsc", "vitest"}
 
 
+def test_a_pattern_that_matches_files_needs_no_build(tmp_path: Path) -> None:
+    (found,) = project(tmp_path, {"types": "tsc --checkJS index.js lib/*.js --noEmit"}, "lib/help.js")
+
+    assert [need.name for need in found.needs if need.name.endswith(".js")] == ["index.js"]
+
+
 def test_a_type_check_of_built_files_needs_the_build(tmp_path: Path) -> None:
     types = {"types": "tsc --noEmit --allowJs dist/shop.js && tsc -p tsconfig.test.json"}
 

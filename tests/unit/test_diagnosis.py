@@ -158,6 +158,19 @@ def test_a_vanished_test_keeps_the_runs_it_failed_in() -> None:
     )
 
 
+@pytest.mark.proves("B64", "K7")
+def test_a_deadlock_over_tests_that_no_longer_run_says_so() -> None:
+    seen = {"lists_passes": ("pytest",)}
+    failing = fails(failure("a", check="pytest"), failure("b", check="pytest"), **seen)
+    report = escalated(failing, *[fails(failure("b", check="pytest"), **seen)] * 3)
+
+    assert report.reason is Reason.DEADLOCK
+    assert report.recommended is Decision.MANUAL_FIX
+    assert report.rationale == (
+        "tests that failed no longer run: bring them back and correct the code, as only their passing resolves a"
+    )
+
+
 @pytest.mark.proves("B64", "B51")
 @pytest.mark.parametrize(
     ("stage", "decision"),

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
+from fixloop.configuration.model import NEW_BY_DEFAULT
 from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
 from fixloop.integrity.doctests import RULE as DOCTEST
 from fixloop.integrity.doctests import edited
@@ -19,7 +20,7 @@ from fixloop.integrity.special_cases import literals
 from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
-from fixloop.repository.tree import GITLINK, SYMLINK, records, texts
+from fixloop.repository.tree import GITLINK, SYMLINK, records, texts, tracked_in_tree
 from workers.commands.claim import Claim
 
 MOST_BYTES: Final = 1024 * 1024
@@ -84,12 +85,19 @@ def _failed(claim: Claim) -> frozenset[str]:
 
 
 def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:
-    """Those of these files that are tests, as the trusted commit has them."""
-    names = {
-        f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, claim.trust) is Kind.TEST
-    }
-    for name, text in texts(claim.git, names, MOST_BYTES).items():
-        yield Source(names[name], text)
+    """Those of these files that are tests, as the trusted commit has them; else all, as a script may name none."""
+    named = {f"{claim.trusted}:{path}": path for path in sorted(paths) if _is_test(claim, path)}
+    found = texts(claim.git, named, MOST_BYTES)
+    if not found and claim.work.holding.ticket.specialist not in NEW_BY_DEFAULT:
+        tracked = map(os.fsdecode, tracked_in_tree(claim.git, claim.trusted))
+        tests = islice((path for path in tracked if _is_test(claim, path)), _MOST_READ)
+        named = {f"{claim.trusted}:{path}": path for path in tests}
+        found = texts(claim.git, named, MOST_BYTES)
+    yield from (Source(named[name], text) for name, text in found.items())
+
+
+def _is_test(claim: Claim, path: str) -> bool:
+    return kind_of(path, claim.trust) is Kind.TEST
 
 
 def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust, *kinds: Kind) -> Iterator[Source]:

@@ -12,6 +12,7 @@ from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
 from fixloop.machine.sandbox import Confinement, make_own_temporary, state_files
 from fixloop.servers.settings import load_settings
 from workers.workspaces.go_caches import shared_caches
+from workers.workspaces.node_modules import NAME
 
 
 def writable_by(command: Sequence[str]) -> tuple[str, ...]:
@@ -31,9 +32,12 @@ def confinement_in(
     work = Path(os.path.abspath(cache)) / "work"
     folder = work / cwd.relative_to(work).parts[0]
     tmp = make_own_temporary(folder)
-    written = (*(folder / "tree").iterdir(), folder / "scratch", *_caches(cwd, env, folder))
+    trees = tuple((folder / "tree").iterdir())
+    written = (*trees, folder / "scratch", *_caches(cwd, env, folder), *_named(source, writable))
     hidden = (work, tmp.parent, *state_files(source))
-    return Confinement((*written, *_named(source, writable)), hidden, (folder,), tmp)
+    has_links = any((tree / NAME).is_dir() for tree in (*trees, cwd))
+    needed = (source,) if source and has_links else ()
+    return Confinement(written, hidden, (folder,), tmp, needed=needed)
 
 
 def setup_confinement(

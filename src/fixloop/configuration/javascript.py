@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from glob import glob
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -154,7 +155,10 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
     words = (*tool.report, *kept) if call.tool == "node" else (*kept, *tool.report)
     programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
     sources = call.arguments() if call.tool in BUILDERS else ()
-    built = [word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts"))]
+    matches = [word for word in sources if needs_shell((word,)) and glob(word, root_dir=project.directory)]
+    built = [
+        word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts")) and word not in matches
+    ]
     wrapper = (_program(word) if word in programs else word for word in call.wrapper)
     command = (*wrapper, _program(call.tool), *words)
     if call.variables:

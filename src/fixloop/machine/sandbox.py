@@ -44,6 +44,8 @@ class Confinement(NamedTuple):
     tmp: Path = Path(TEMPORARY)
     """Its own folder for temporary files, in place of the shared one."""
     network: bool = True
+    needed: tuple[Path, ...] = ()
+    """Nothing may be laid over these: its program or what links lead to."""
 
 
 class Means(NamedTuple):
@@ -88,10 +90,11 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     if not what.network and means.name.startswith("landlock") and landlock.version() < landlock.WITH_NETWORK:
         raise InfrastructureError("`network = false` needs bubblewrap or Landlock 4 (Linux 6.7)")
     real = _resolved(what)
-    words = [str(cwd), *map(str, real.writable), __file__, sys.executable]
+    words = [os.path.realpath(cwd), *map(str, real.writable), __file__, sys.executable]
     closed = tuple(_session_places((*words, str(real.tmp))))
     real = real._replace(hidden=(*real.hidden, *closed))
     # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
+    words += [*map(os.path.realpath, what.needed)]
     words += [word for value in env.values() for word in value.split(os.pathsep)]
     covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
     if means.name == "bubblewrap":
@@ -111,7 +114,8 @@ def run_reading(
     that all commands see, and `variables`. `source`: the user's checkout. InfrastructureError: it cannot be started."""
     with tempfile.TemporaryDirectory(prefix="fixloop-") as folder:
         env = {**allowed_variables(os.environ), **variables}
-        how = confined(Confinement((), tuple(state_files(source)), tmp=Path(folder)), env, cwd=cwd)
+        what = Confinement((), tuple(state_files(source)), tmp=Path(folder), needed=(Path(argv[0]).parent,))
+        how = confined(what, env, cwd=cwd)
         return run_guarded(argv, cwd=cwd, env=env, timeout_seconds=timeout_seconds, apart=True, confined=how)
 
 

@@ -75,6 +75,11 @@ def recommendation(specialist: SpecialistState, reason: Reason, detail: str = ""
     """The suggested decision, and why (B51, B64)."""
     if reason is Reason.SPECIALIST_ERROR and any(words in detail for words in _MISSING):
         return Advice(Decision.EXTEND, "install what is missing, then the same run is made again")
+    last = specialist.last_run
+    gone = [ref.name for ref in last.failures if ref.error_type == "vanished"] if last else []
+    if reason is Reason.DEADLOCK and gone:
+        told = "tests that failed no longer run: bring them back and correct the code, as only their passing"
+        return Advice(Decision.MANUAL_FIX, f"{told} resolves {_few(gone)}")
     if reason is not Reason.MAX_ITERATIONS:
         return _ADVICE[reason]
     failed = _failed(specialist)
