@@ -257,7 +257,7 @@ def test_a_command_has_its_own_tmp_unless_it_needs_files_in_the_shared_one(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read(
+def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read_and_bubblewrap_gives_an_own_one_as_well(
     mode: str, means: str, tmp_path: Path
 ) -> None:
     folder = Path.home() / f".fixloop-test-{os.getpid()}"
@@ -269,10 +269,13 @@ def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read(
         with site.ground(snapshot.commit) as ground:
             env, cwd = {"PATH": os.defpath}, ground.workspace.directory
             confined = site.confined(cwd, env)
-            command = ["cat", "node_modules/colors/index.js"]
+            name = f"fixloop-seen-{os.getpid()}"
+            own = f"echo 1 > /tmp/{name} && ! touch {project}/written" if means == "bubblewrap" else "true"
+            command = ["sh", "-c", f"cat node_modules/colors/index.js && {own} 2>&1"]
             ran = run_guarded(command, cwd=cwd, env=env, timeout_seconds=60, confined=confined)
 
-            assert (ran.exit_code, ran.output) == (0, "red\n")
+            assert (ran.exit_code, ran.output.splitlines()[0]) == (0, "red"), ran.output
+            assert not Path("/tmp", name).exists()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

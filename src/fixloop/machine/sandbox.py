@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -93,16 +93,15 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     words = [os.path.realpath(cwd), *map(str, real.writable), __file__, sys.executable]
     closed = tuple(_session_places((*words, str(real.tmp))))
     real = real._replace(hidden=(*real.hidden, *closed))
-    # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
-    words += [*map(os.path.realpath, what.needed)]
-    words += [word for value in env.values() for word in value.split(os.pathsep)]
-    covers = not any(os.path.realpath(word).startswith(f"{TEMPORARY}/") for word in words if "/" in word)
+    words += [*map(str, what.needed), *(word for value in env.values() for word in value.split(os.pathsep))]
+    needed = _in_tmp(word for word in words if "/" in word)
     if means.name == "bubblewrap":
-        own = {"TMPDIR": TEMPORARY if covers else str(real.tmp)}
-        return Confined(means.name, _bubblewrap(real, covers=covers), _scope(_program()), own)
+        program = _bubblewrap(real, needed)
+        return Confined(means.name, program, _scope(_program()), {"TMPDIR": str(_place_of_tmp(real))})
     rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
     rules += [f"closed {path}" for path in closed]
-    rules += [f"writable {real.tmp}", *([f"tmp {real.tmp}"] if covers else ())]
+    # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
+    rules += [f"writable {real.tmp}", *(() if needed else [f"tmp {real.tmp}"])]
     rules += [] if real.network else ["network off"]
     return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
 
@@ -167,7 +166,7 @@ def _refusal_of_bubblewrap() -> str:
     if not program:
         return "bubblewrap is not installed"
     if program not in _answers:
-        before = _bubblewrap(Confinement(()), covers=False)
+        before = _bubblewrap(Confinement(()))
         env = {"PATH": os.defpath}
         how = Confined(before=before, rules=_scope(program))
         ran = run_guarded(["true"], cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS, confined=how)
@@ -192,19 +191,34 @@ def _session_places(needed: Sequence[str]) -> Iterator[Path]:
             yield real
 
 
-def _bubblewrap(what: Confinement, *, covers: bool) -> tuple[str, ...]:
-    """The command line before the command; later arguments override earlier ones."""
+def _in_tmp(words: Iterable[str]) -> set[Path]:
+    """The entries of the shared `/tmp` that these paths lie in."""
+    paths = (Path(real(word)) for word in words for real in (os.path.abspath, os.path.realpath))
+    return {Path(*path.parts[:3]) for path in paths if Path(TEMPORARY) in path.parents}
+
+
+def _place_of_tmp(what: Confinement) -> Path:
+    """Where a command has its own temporary folder: over `/tmp`, unless the project makes that one writable."""
+    return what.tmp if Path(TEMPORARY) in what.writable else Path(TEMPORARY)
+
+
+def _bubblewrap(what: Confinement, needed: Collection[Path] = ()) -> tuple[str, ...]:
+    """The command line before the command; later arguments override earlier ones. `needed` entries of the shared `/tmp`
+    are there, too, where a command has its own."""
     laid: list[tuple[Path, tuple[str, ...]]] = [(Path("/"), ("--ro-bind", "/"))]
     laid += [(Path("/dev"), ("--dev",)), (Path("/proc"), ("--proc",))]
+    own, covered = _place_of_tmp(what), Path(TEMPORARY)
+    for path in needed if own == covered else ():
+        is_writable = any(map(path.is_relative_to, what.writable))
+        laid.append((path, ("--bind-try" if is_writable else "--ro-bind-try", str(path))))
     laid += [(path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")) for path in what.hidden]
     laid += [(path, ("--ro-bind", str(path))) for path in what.shown]
     laid += [(path, ("--bind", str(path))) for path in what.writable]
-    laid.append((Path(TEMPORARY) if covers else what.tmp, ("--bind", str(what.tmp))))
-    inside = Path(TEMPORARY)
+    laid.append((own, ("--bind", str(what.tmp))))
     steps = [
         (*how, str(path))
         for path, how in sorted(laid, key=lambda each: len(each[0].parts))
-        if not covers or path == inside or inside not in path.parents
+        if own != covered or covered not in path.parents or Path(*path.parts[:3]) in needed
     ]
     closed = [("--remount-ro", step[-1]) for step in steps if step[0] == "--tmpfs"]
     start = ["--die-with-parent", "--unshare-pid"]
