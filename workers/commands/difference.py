@@ -9,9 +9,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
-from fixloop.integrity.doctests import RULE as DOCTEST
-from fixloop.integrity.doctests import edited
+from fixloop.integrity.difference import DOCTEST, RULES, Allowed, Change, Scope, edited, findings
 from fixloop.integrity.doubles import only_in_tests
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
@@ -20,9 +18,8 @@ from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
 from fixloop.repository.tree import GITLINK, SYMLINK, records, texts
-from workers.commands.claim import Claim
+from workers.commands.claim import MOST_BYTES, Claim
 
-MOST_BYTES: Final = 1024 * 1024
 _MOST_READ: Final = 50
 """Files that are read to find names that a project used before."""
 
@@ -47,8 +44,14 @@ def difference(claim: Claim) -> Iterator[Finding]:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
     families |= {"coverage"} if measures_coverage else set()
-    failed = _failed(claim)
-    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
+    # The files that failures of earlier runs name, by their paths from the top, and those of them that are tests.
+    places = {
+        place for each in claim.failures for place in (each.file, each.frame.rpartition(":")[0]) if place
+    }
+    failed = frozenset(os.path.normpath(os.path.join(claim.folder, place)) for place in places)
+    tests = {f"{claim.trusted}:{path}": path for path in sorted(failed) if kind_of(path, trust) is Kind.TEST}
+    sources = (Source(tests[name], text) for name, text in texts(git, tests, MOST_BYTES).items())
+    scope = Scope(literals(sources), families, failed, elsewhere, foreign, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
@@ -72,24 +75,6 @@ def _changes(claim: Claim) -> list[Change]:
         if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
         if not (is_test and matches(claim.trust.inside(path), ordinary))
     ]
-
-
-def _failed(claim: Claim) -> frozenset[str]:
-    """The files that failures of earlier runs name, by their paths from the top."""
-    workspace = claim.ground.workspace
-    folder = os.path.relpath(workspace.directory, workspace.path)
-    failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
-    places = {place for each in failures for place in (each.file, each.frame.rpartition(":")[0]) if place}
-    return frozenset(os.path.normpath(os.path.join(folder, place)) for place in places)
-
-
-def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:
-    """Those of these files that are tests, as the trusted commit has them."""
-    names = {
-        f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, claim.trust) is Kind.TEST
-    }
-    for name, text in texts(claim.git, names, MOST_BYTES).items():
-        yield Source(names[name], text)
 
 
 def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust, *kinds: Kind) -> Iterator[Source]:

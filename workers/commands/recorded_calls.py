@@ -13,16 +13,24 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
-from fixloop.integrity.carried import REMEMBERED, carried, keeps_state
 from fixloop.integrity.paths import Kind, kind_of
-from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, special, values_of
+from fixloop.integrity.perturbed import (
+    REMEMBERED,
+    RULE,
+    Values,
+    carried,
+    constant,
+    decides_more,
+    keeps_state,
+    special,
+    values_of,
+)
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
 from workers.commands.call_recorders import NodeCalls, PythonCalls, Replay
-from workers.commands.claim import Claim
-from workers.commands.sides import MOST_BYTES, changed_of
+from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
@@ -49,7 +57,7 @@ class Decisions:
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
         if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
             return ()
-        product = changed_of(claim, Kind.PRODUCT)
+        product = claim.changed_of(Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
         has_code = any(map(_is_code, found))
         return found if has_code and len(found) <= MOST_FILES else ()
@@ -105,23 +113,22 @@ class Recording:
     def findings(self) -> Iterator[Finding]:
         """The functions whose answers changed only for the tests' calls. Afterwards, the changed files on the ground
         have their content before the fix."""
-        for recorder in self._recorders if self._decisions else ():
-            # New: what ran so far can have left links in any other folder that it could write.
-            own = Path(tempfile.mkdtemp(prefix="replay-", dir=self._ground.workspace.scratch))
-            sides = recorder.replayed(own, self._replay(own)) if any(recorder.calls.iterdir()) else ()
-            if all(sides):
-                yield from self._told(*sides)
-
-    def _replay(self, own: Path) -> Replay:
-        """How calls are replayed on this ground, with files in the folder `own`."""
-        assert self._decisions is not None
+        if not self._decisions:
+            return
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
 
         def run(argv: Sequence[str]) -> bool:
             return self._claim.run(argv, workspace.directory, environment) is not None
 
-        before, after = (self._texts(own, name) for name in ("old", "new"))
-        return Replay(run, self._decisions.values, before, after, SECONDS)
+        for recorder in self._recorders:
+            if not any(recorder.calls.iterdir()):
+                continue
+            # New: what ran so far can have left links in any other folder that it could write.
+            own = Path(tempfile.mkdtemp(prefix="replay-", dir=workspace.scratch))
+            before, after = (self._texts(own, name) for name in ("old", "new"))
+            sides = recorder.replayed(own, Replay(run, self._decisions.values, before, after, SECONDS))
+            if all(sides):
+                yield from self._told(*sides)
 
     def _told(self, old: Sequence[str], new: Sequence[str]) -> Iterator[Finding]:
         assert self._decisions is not None

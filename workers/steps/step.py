@@ -9,15 +9,14 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.errors import InfrastructureError
-from fixloop.machine.guard import UNCONFINED, Confined, GuardedResult, run_guarded
+from fixloop.machine.guard import GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
 from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Repeated, Unexpected
@@ -74,30 +73,16 @@ class Step:
         """Put a letter into an agent's mailbox, with the ticket's priority. Raises InfrastructureError: no broker."""
         self._mailboxes.put(agent, letter, self.holding.ticket.priority)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        unheard_seconds: float,
-        stdin: bytes = b"",
-        apart: bool = False,
-        confined: Confined = UNCONFINED,
-    ) -> GuardedResult | None:
-        """Run a command under guard, see `run_guarded`; None if the ticket was withdrawn in the meantime. The state
-        enforces the command's limit, by the engine's clock; `unheard_seconds` ends it only if the state cannot be
-        reached for so long. Raises Injured: another process killed it."""
+    def run(self, argv: Sequence[str], *, unheard_seconds: float, **how: Any) -> GuardedResult | None:
+        """Run a command under guard; `how`: as for `run_guarded`. None if the ticket was withdrawn in the meantime. The
+        state enforces the command's limit, by the engine's clock; `unheard_seconds` ends it only if the state cannot
+        be reached for so long. Raises Injured: another process killed it."""
         result = run_guarded(
             argv,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
             timeout_seconds=unheard_seconds,
             since=lambda: self.heard_at,
             cancelled=self.cancelled,
-            apart=apart,
-            confined=confined,
+            **how,
         )
         if result.cancelled or self.cancelled():
             return None
