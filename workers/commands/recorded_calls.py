@@ -13,18 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
+from fixloop.integrity import perturbed
 from fixloop.integrity.paths import Kind, kind_of
-from fixloop.integrity.perturbed import (
-    REMEMBERED,
-    RULE,
-    Values,
-    carried,
-    constant,
-    decides_more,
-    keeps_state,
-    special,
-    values_of,
-)
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
@@ -55,7 +45,7 @@ class Decisions:
         """The changed product files; empty if there is nothing to replay."""
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
-        if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
+        if {perturbed.RULE, perturbed.REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
             return ()
         product = claim.changed_of(Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
@@ -76,11 +66,11 @@ class Decisions:
         return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
 
     @cached_property
-    def values(self) -> Values:
-        return values_of(*self.sources)
+    def values(self) -> perturbed.Values:
+        return perturbed.values_of(*self.sources)
 
     def __bool__(self) -> bool:
-        return bool(self.changed) and (self.values.may_answer or decides_more(*self.sources))
+        return bool(self.changed) and (self.values.may_answer or perturbed.decides_more(*self.sources))
 
 
 def _is_code(delta: Delta) -> bool:
@@ -134,14 +124,16 @@ class Recording:
         assert self._decisions is not None
         values, lines = self._decisions.values, (old, new)
         top, check = self._ground.workspace.directory.resolve(), self._check.name
-        for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
+        for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(self._decisions.sources[0])):
             by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
             text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
             file, alone = os.path.relpath(left["file"], top), left["alone"]
-            yield Finding(rule=REMEMBERED, text=text, check=check, file=file, old=alone, new=left["answer"])
-        found = list(constant(*lines)) if values.may_answer else []
-        if decides_more(*self._decisions.sources):
-            found += special(*lines)
+            yield Finding(
+                rule=perturbed.REMEMBERED, text=text, check=check, file=file, old=alone, new=left["answer"]
+            )
+        found = list(perturbed.constant(*lines)) if values.may_answer else []
+        if perturbed.decides_more(*self._decisions.sources):
+            found += perturbed.special(*lines)
         for each in {each.name: each for each in reversed(found)}.values():
             calls = f"{each.others} calls like `{each.shown[:200]}` with"
             if each.kind == "same":
@@ -150,7 +142,7 @@ class Recording:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_VARIANTS[each.kind]}, {each.otherwise or 'none'} does"
             text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
-            yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
+            yield Finding(rule=perturbed.RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
     def _texts(self, own: Path, side: str) -> dict[str, str | None]:
         """For each changed file, a file in `own` with its text on this side; None if it does not exist there."""

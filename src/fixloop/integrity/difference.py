@@ -18,14 +18,8 @@ from fixloop.integrity.paths import matches
 from fixloop.integrity.source import Sign, Source
 from fixloop.protocol.checks import Finding
 
-RULES: Final = (
-    suppressions.RULE,
-    watched.RULE,
-    equality.RULE,
-    special_cases.RULE,
-    annotations.RULE,
-    chance.RULE,
-    unread.RULE,
+RULES: Final = tuple(
+    each.RULE for each in (suppressions, watched, equality, special_cases, annotations, chance, unread)
 )
 DOCTEST: Final = "doctest"
 _DOCUMENTED: Final = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
