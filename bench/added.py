@@ -16,7 +16,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from bench.checkout import Edit, developer_environment, prepared, public_projects, restore, timed
-from bench.loop import FIXLOOP
+from bench.loop import ANEW, FIXLOOP
 from fixloop.servers.settings import load_settings
 
 MOST_SECONDS: Final = 900
@@ -24,8 +24,6 @@ RULES: Final = {"on": "[integrity]\n", "off": '[integrity]\noff = ["all"]\n'}
 
 
 class Loop(NamedTuple):
-    """One `fixloop run` with a bug and its fix."""
-
     has_passed: bool
     seconds: float
     verdict: str
@@ -39,9 +37,7 @@ def main() -> int:
     options = parser.parse_args()
     added, are_passed = list[float](), True
     print(f"{'project':<22} {'without, s':>10} {'with, s':>8} {'added':>6}")
-    for project in public_projects():
-        if options.name and project.name not in options.name:
-            continue
+    for project in [each for each in public_projects() if each.name in options.name or not options.name]:
         folder = load_settings().cache_dir.parent / "fixloop-projects" / project.name
         try:
             checkout, pairs = prepared(project, folder), list[tuple[float, float]]()
@@ -49,7 +45,7 @@ def main() -> int:
             print(f"{project.name}: {error}", flush=True)
             continue
         for number, bug in enumerate(project.bugs[: options.bugs]):
-            order = ("on", "off") if number % 2 else ("off", "on")
+            order = reversed(RULES) if number % 2 else RULES
             pair = {rules: loop(checkout, bug, RULES[rules]) for rules in order}
             for rules, done in pair.items():
                 if not done.has_passed:
@@ -61,8 +57,7 @@ def main() -> int:
             off, on = (statistics.median(side) for side in zip(*pairs, strict=True))
             added.append(statistics.median(with_rules / without for without, with_rules in pairs) - 1)
             print(f"{project.name:<22} {off:>10.1f} {on:>8.1f} {added[-1]:>+6.0%}", flush=True)
-    if added:
-        print(f"median of {len(added)} projects: {statistics.median(added):+.0%}")
+    print(f"median of {len(added)} projects: {statistics.median(added or [0]):+.0%}")
     return 0 if are_passed else 1
 
 
@@ -72,17 +67,15 @@ def loop(checkout: Path, bug: Edit, configuration: str) -> Loop:
     (checkout / "fixloop.toml").write_text(configuration)
     with tempfile.TemporaryDirectory(prefix="fixloop-added-", ignore_cleanup_errors=True) as folder:
         cache, original = Path(folder, "cache"), Path(folder, "original")
-        variables = {"FIXLOOP_CACHE_DIR": str(cache), "FIXLOOP_TAKE_OVER_SECONDS": "0"}
-        environment = developer_environment() | variables
+        environment = developer_environment() | {"FIXLOOP_CACHE_DIR": str(cache), **ANEW}
         timed([str(FIXLOOP), "check", "--again"], checkout, environment, MOST_SECONDS)
         shutil.copy(checkout / bug.file, original)
         bug.apply(checkout)
-        fixer = f"cp {quote(str(original))} {quote(bug.file)}"
-        command = [str(FIXLOOP), "run", ".", "--issue", "1", "--fixer", fixer]
+        command = [str(FIXLOOP), "run", ".", "--issue", "1"]
+        command += ["--fixer", f"cp {quote(str(original))} {quote(bug.file)}"]
         seconds, ended = timed(command, checkout, environment, MOST_SECONDS)
     restore(checkout)
-    last = ended.stdout.decode(errors="replace").strip().splitlines()[-1:]
-    return Loop(ended.returncode == 0, seconds, " ".join(last))
+    return Loop(ended.returncode == 0, seconds, ended.stdout.decode(errors="replace").strip()[-200:])
 
 
 if __name__ == "__main__":

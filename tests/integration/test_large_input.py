@@ -20,9 +20,9 @@ from fixloop.protocol.limits import short_name
 from fixloop.protocol.messages import ErrorNotification, ErrorType, FailureReport, PersistentFailure
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render, render_delivery
 from fixloop.reports import read_report
-from fixloop.reports.counted import counted
 from fixloop.reports.document import MAX_CONTAINERS
 from fixloop.reports.junit import MAX_DEPTH, MAX_ELEMENTS_OF_A_TEST
+from fixloop.reports.symptoms import counted
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction
 from tests.fixtures.chat_stage import ARCHITECT, Stage, message

@@ -12,8 +12,15 @@ from typing import Final
 import pytest
 
 import fixloop.integrity
-from fixloop.integrity.carried import carried, keeps_state
-from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
+from fixloop.integrity.perturbed import (
+    Special,
+    carried,
+    constant,
+    decides_more,
+    keeps_state,
+    special,
+    values_of,
+)
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from tests.fixtures.inner_pytest import PYTEST

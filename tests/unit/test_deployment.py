@@ -11,7 +11,7 @@ from flower.inspector import Inspector
 from packaging.requirements import Requirement
 from ruamel.yaml import YAML
 
-from workers.celery_fast.remote_control import ALLOWED
+from workers.celery_fast.consumer import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fixloop.integrity.difference import Change
-from fixloop.integrity.doctests import edited
+from fixloop.integrity.difference import Change, edited
 
 WORDS = '''
 def initials(text):

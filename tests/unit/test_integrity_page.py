@@ -34,6 +34,8 @@ def rules_in(tree: ast.Module, known: dict[str, dict[str, str]]) -> Iterator[str
         if isinstance(node, ast.ImportFrom) and node.module:
             of_module = known.get(node.module.rpartition(".")[2], {})
             constants |= {each.name: of_module[each.name] for each in node.names if each.name in of_module}
+            for each in node.names:
+                constants |= {f"{each.name}.{name}": text for name, text in known.get(each.name, {}).items()}
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
         given = [word.value for word in call.keywords if word.arg == "rule"] or call.args[:1]

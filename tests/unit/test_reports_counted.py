@@ -6,7 +6,7 @@ import pytest
 
 from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Evidence
-from fixloop.reports.counted import counted
+from fixloop.reports.symptoms import counted
 from fixloop.reports.verdict import judge
 
 UNITTEST_FAILED = (

@@ -1,4 +1,5 @@
-"""Celery's worker and consumer, limited to fixloop's own messages (docs/decisions/0040).
+"""Celery's worker and consumer, limited to fixloop's own messages (docs/decisions/0040), and to what Flower asks for:
+nobody can reconfigure a worker.
 
 They reconnect soon after the broker is back. Celery's default would wait for 2, 4, 6 … up to 30 seconds between
 attempts, and all queued messages with it.
@@ -12,15 +13,23 @@ from typing import Any, Final
 
 from celery.apps import worker
 from celery.bootsteps import RUN
-from celery.worker import consumer, state
+from celery.worker import consumer, pidbox, state
+from celery.worker.consumer import control
+from celery.worker.control import Panel
 
-from workers.celery_fast.incoming import arrived
+from workers.celery_fast.incoming import Order, arrived
 from workers.celery_fast.rejection import reject_message
 from workers.process import process
 from workers.steps.newer_versions import leave_unknown
 
 LONGEST_PAUSE_SECONDS: Final = 1.0
 _CELERYS_CONTROL: Final = "celery.worker.consumer.control:Control"
+ALLOWED: Final = frozenset(
+    {"ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked"}
+    | {"enable_events", "heartbeat"}
+)
+"""The commands that Flower sends, except `conf`, and `ping` for people."""
+_ARGUMENTS: Final = frozenset({"safe", "taskinfoitems"})
 
 
 class Worker(worker.Worker):  # type: ignore[misc]
@@ -48,7 +57,7 @@ class Worker(worker.Worker):  # type: ignore[misc]
 class Consumer(consumer.Consumer):  # type: ignore[misc]
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
         default_steps = tuple(
-            "workers.celery_fast.remote_control:Control" if step == _CELERYS_CONTROL else step
+            f"{__name__}:Control" if step == _CELERYS_CONTROL else step
             for step in consumer.Consumer.Blueprint.default_steps
         )
 
@@ -80,3 +89,29 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
         reject_message(message, exc)
+
+
+class _Mailbox(pidbox.Pidbox):  # type: ignore[misc]
+    def __init__(self, consumer: Any) -> None:
+        super().__init__(consumer)
+        self.node.handlers = {name: handler for name, handler in Panel.data.items() if name in ALLOWED}
+
+    def on_message(self, body: Any, message: Any) -> None:
+        try:
+            order = Order.model_validate(body)
+            if order.method not in ALLOWED or not _ARGUMENTS.issuperset(order.arguments or ()):
+                raise ValueError(f"{order.method} is no order that a worker takes")
+            clock = message.headers.get("clock", 0)
+            if not isinstance(clock, int) or not 0 <= clock < 2**63:
+                raise ValueError("its clock is no number")
+        except ValueError as error:
+            reject_message(message, error)
+            return
+        super().on_message(body, message)
+
+
+class Control(control.Control):  # type: ignore[misc]
+    def __init__(self, c: Any, **more: Any) -> None:
+        super().__init__(c, **more)
+        self.box = _Mailbox(c)
+        self.start, self.stop, self.shutdown = self.box.start, self.box.stop, self.box.shutdown

@@ -11,18 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.integrity.node_calls import (
-    Answers,
-    Call,
-    Variant,
-    answers_of,
-    calls_of,
-    changed,
-    itself,
-    job_of,
-    lines_of,
-    variants,
-)
+from fixloop.integrity import node_calls
 from fixloop.integrity.perturbed import Values
 from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
@@ -106,35 +95,41 @@ class NodeCalls:
         """The same as for Python, of the calls that are answered differently: first all calls, then their variants."""
         _write_programs(own)
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
-        calls, values = calls_of(recorded, self._files), replay.values
+        calls, values = node_calls.calls_of(recorded, self._files), replay.values
         every = dict(enumerate(calls))
-        plain = _answered(own, replay, every, {number: [itself(call)] for number, call in every.items()})
-        found = changed(calls, *plain)
+        plain = _answered(
+            own, replay, every, {number: [node_calls.itself(call)] for number, call in every.items()}
+        )
+        found = node_calls.changed(calls, *plain)
         if not found:
             return [[], []]
-        asked = variants(found, values.settled, values.literals)
+        asked = node_calls.variants(found, values.settled, values.literals)
         more = _answered(own, replay, found, asked)
         known = values.settled - values.literals
         sides = zip(plain, more, strict=True)
         return [
-            [*lines_of(calls, {}, one, known), *lines_of(calls, asked, other, known)] for one, other in sides
+            [*node_calls.lines_of(calls, {}, one, known), *node_calls.lines_of(calls, asked, other, known)]
+            for one, other in sides
         ]
 
 
 def _answered(
-    own: Path, replay: Replay, calls: Mapping[int, Call], asked: Mapping[int, Sequence[Variant]]
-) -> list[Answers]:
+    own: Path,
+    replay: Replay,
+    calls: Mapping[int, node_calls.Call],
+    asked: Mapping[int, Sequence[node_calls.Variant]],
+) -> list[node_calls.Answers]:
     """The answers before and after the fix."""
     folder = Path(tempfile.mkdtemp(dir=own))
     sides = [("new", replay.after), ("old", replay.before)]
     told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
-    (folder / "calls").write_text(job_of(calls, asked))
+    (folder / "calls").write_text(node_calls.job_of(calls, asked))
     (folder / "job").write_text(
         json.dumps({"sides": told, "calls": str(folder / "calls"), "seconds": replay.seconds})
     )
     if not replay.run(["node", str(own / "replay.cjs"), str(folder / "job")]):
         return [{}, {}]
-    return [answers_of(_lines(folder / side), list(asked)) for side in SIDES]
+    return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
 
 
 def _write_programs(folder: Path) -> None:

@@ -59,7 +59,12 @@ class _Sealed(Value):
 
 def seal(site: Site, ground: Ground, entry: SpecialistChecks, ran: Sequence[Ran], sealing: Sealing) -> None:
     """Store the results of all checks of a specialist for a `run`. Raises OSError if the cache cannot be written."""
-    if not all(_usable(one.result) for one in ran):
+    ended = (RunOutcome.PASSED, RunOutcome.FAILED)
+    # Confined, and no test was flaky.
+    if not all(
+        result.outcome in ended and result.evidence.sandbox != "none" and not result.evidence.flaky
+        for result in (one.result for one in ran)
+    ):
         return
     results = []
     for one in ran:
@@ -107,12 +112,6 @@ def _is_first(work: "Step", site: Site) -> bool:
     is_first = (ticket.step, ticket.attempt, site.shared) == ("validate", 1, False)
     is_untouched = state.tip == state.trusted == site.snapshot.commit and not state.decided
     return is_first and is_untouched and all(run.passed for each in state.specialists for run in each.runs)
-
-
-def _usable(result: CheckResult) -> bool:
-    """Whether a confined check ended with this result, and no test was flaky."""
-    ended = (RunOutcome.PASSED, RunOutcome.FAILED)
-    return result.outcome in ended and result.evidence.sandbox != "none" and not result.evidence.flaky
 
 
 def _input_digest(site: Site, ground: Ground, entry: SpecialistChecks) -> str:

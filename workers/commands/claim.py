@@ -7,18 +7,22 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fixloop.configuration.model import Check, Configuration
 from fixloop.integrity.paths import Kind, Trust
 from fixloop.integrity.started import started_by
+from fixloop.protocol.failures import FailureRef
 from fixloop.reports.coverage import NAME as COVERAGE
 from fixloop.repository.change import judging
 from fixloop.repository.git import Git
-from fixloop.repository.tree import GITLINK, Delta, tracked_in_tree
+from fixloop.repository.tree import GITLINK, Delta, texts, tracked_in_tree
 from workers.commands.check_run import Ran, Run
 from workers.steps.step import Step
 from workers.workspaces.ground import Ground, site_of
+
+MOST_BYTES: Final = 1024 * 1024
+"""Larger files are not read."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,39 @@ class Claim:
         probed = {(self.ground.interpreter.path, self.tip)}
         return replace(site, name=f"{site.name}.{name}", probed=probed).ground(commit or self.tip)
 
+    def changed_of(self, *wanted: Kind) -> Sequence[Delta]:
+        """The changed files of these kinds."""
+        return [delta for delta in self.changed if self.kinds.get(delta.path, Kind.PRODUCT) in wanted]
+
+    def sides(self, kind: Kind) -> tuple[dict[str, str], dict[str, str]]:
+        """The old and new texts of the changed files of one kind, by path from where checks run."""
+        changed = {path: one for one in self.changed_of(kind) if (path := self.inside(os.fsdecode(one.path)))}
+        found = texts(
+            self.git, [side.blob for each in changed.values() for side in (each.old, each.new)], MOST_BYTES
+        )
+        old = {path: found[delta.old.blob] for path, delta in changed.items() if delta.old.blob in found}
+        new = {path: found[delta.new.blob] for path, delta in changed.items() if delta.new.blob in found}
+        return old, new
+
+    @property
+    def folder(self) -> str:
+        """Where checks run, relative to the repository root; `.` at the root."""
+        return os.path.relpath(self.ground.workspace.directory, self.ground.workspace.path)
+
+    def inside(self, path: str) -> str:
+        """A path from the repository root relative to where checks run; empty if it is outside."""
+        prefix = "" if self.folder == "." else f"{self.folder}/"
+        return path.removeprefix(prefix) if path.startswith(prefix) else ""
+
+    @property
+    def failures(self) -> list[FailureRef]:
+        """The failures in the specialist's earlier runs."""
+        return [ref for run in self.work.holding.state.active.runs for ref in run.failures]
+
     @property
     def failed(self) -> list[str]:
-        """The names of the failures in the specialist's earlier runs."""
-        return [ref.name for run in self.work.holding.state.active.runs for ref in run.failures]
+        """Their names."""
+        return [ref.name for ref in self.failures]
 
     @property
     def was_uncovered(self) -> bool:

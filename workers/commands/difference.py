@@ -10,9 +10,7 @@ from itertools import islice
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT
-from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings
-from fixloop.integrity.doctests import RULE as DOCTEST
-from fixloop.integrity.doctests import edited
+from fixloop.integrity.difference import DOCTEST, RULES, Allowed, Change, Scope, edited, findings
 from fixloop.integrity.doubles import only_in_tests
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
@@ -21,9 +19,8 @@ from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
 from fixloop.repository.tree import GITLINK, SYMLINK, records, texts, tracked_in_tree
-from workers.commands.claim import Claim
+from workers.commands.claim import MOST_BYTES, Claim
 
-MOST_BYTES: Final = 1024 * 1024
 _MOST_READ: Final = 50
 """Files that are read to find names that a project used before."""
 
@@ -48,7 +45,11 @@ def difference(claim: Claim) -> Iterator[Finding]:
         return any(entry.permits(rule, trust.inside(path), count) for entry in allowed)
 
     families |= {"coverage"} if measures_coverage else set()
-    failed = _failed(claim)
+    # The files that failures of earlier runs name, by their paths from the top.
+    places = {
+        place for each in claim.failures for place in (each.file, each.frame.rpartition(":")[0]) if place
+    }
+    failed = frozenset(os.path.normpath(os.path.join(claim.folder, place)) for place in places)
     scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
@@ -73,15 +74,6 @@ def _changes(claim: Claim) -> list[Change]:
         if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
         if not (is_test and matches(claim.trust.inside(path), ordinary))
     ]
-
-
-def _failed(claim: Claim) -> frozenset[str]:
-    """The files that failures of earlier runs name, by their paths from the top."""
-    workspace = claim.ground.workspace
-    folder = os.path.relpath(workspace.directory, workspace.path)
-    failures = [failure for run in claim.work.holding.state.active.runs for failure in run.failures]
-    places = {place for each in failures for place in (each.file, each.frame.rpartition(":")[0]) if place}
-    return frozenset(os.path.normpath(os.path.join(folder, place)) for place in places)
 
 
 def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:

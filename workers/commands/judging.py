@@ -53,7 +53,13 @@ def findings(claim: Claim) -> tuple[Finding, ...]:
         Finding(rule=rule, text=f"{count} more of this rule, not listed here")
         for rule, count in further.items()
     ]
-    return tuple(_redacted(each, claim.ground.redaction.text) for each in listed)
+    hide, side = claim.ground.redaction.text, SIDE_CHARACTERS
+    # Redacted before they are truncated to the limits of a state: a truncated secret would not be recognised.
+    wholes = [without_secrets(each, hide) for each in listed]
+    return tuple(
+        whole.with_(text=whole.text[:TEXT_CHARACTERS], old=whole.old[:side], new=whole.new[:side])
+        for whole in wholes
+    )
 
 
 def by_chance(claim: Claim) -> tuple[Finding, ...]:
@@ -64,13 +70,6 @@ def by_chance(claim: Claim) -> tuple[Finding, ...]:
         Finding(rule=FLAKY, text=text.format(name), check=check, file=name.partition("::")[0])
         for check, name in flaky
     )
-
-
-def _redacted(found: Finding, hide: Callable[[str], str]) -> Finding:
-    """Redact, then truncate to the limits of a state: a truncated secret would not be recognised."""
-    whole = without_secrets(found, hide)
-    sides = {"old": whole.old[:SIDE_CHARACTERS], "new": whole.new[:SIDE_CHARACTERS]}
-    return whole.with_(text=whole.text[:TEXT_CHARACTERS], **sides)
 
 
 def changed_since(work: Step, ground: Ground) -> tuple[Delta, ...]:

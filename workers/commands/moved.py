@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +15,7 @@ from fixloop.reports.coverage import is_too_low
 from fixloop.reports.document import bytes_if_any
 from fixloop.repository.tree import SYMLINK, contents, texts, tracked_in_tree
 from workers.commands.check_run import Ran, run_check
-from workers.commands.claim import Claim
-from workers.commands.sides import MOST_BYTES, changed_of, inside, sides
+from workers.commands.claim import MOST_BYTES, Claim
 
 RULES: Final = frozenset({MOVED, PADDED})
 _COVERAGE: Final = "coverage"
@@ -31,18 +29,16 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
     is_static = claim.work.holding.ticket.specialist in NEW_BY_DEFAULT
     if not is_static and not claim.was_uncovered:
         return
-    old, new = sides(claim, Kind.PRODUCT)
-    failures = [ref for run in claim.work.holding.state.active.runs for ref in run.failures if is_static]
-    for failure, name in gone(old, new, failures):
+    old, new = claim.sides(Kind.PRODUCT)
+    for failure, name in gone(old, new, claim.failures if is_static else ()):
         text = f"`{name}` is gone, of which was said: {failure.error or failure.name}"
         yield Finding(rule=MOVED, text=text, file=failure.file)
-    tracked = tracked_in_tree(claim.git, claim.trusted)
-    paths = [seen for path in tracked if (seen := inside(claim, os.fsdecode(path)))]
-    names = {f"{claim.trusted}:{os.fsdecode(path)}": inside(claim, os.fsdecode(path)) for path in tracked}
-    at_top = [name for name, path in names.items() if path and "/" not in path]
+    tracked = map(os.fsdecode, tracked_in_tree(claim.git, claim.trusted))
+    names = {f"{claim.trusted}:{path}": seen for path in tracked if (seen := claim.inside(path))}
+    at_top = [name for name, path in names.items() if "/" not in path]
     settings = {names[name]: text for name, text in texts(claim.git, at_top, MOST_BYTES).items()}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
-        places, hidden = looked_at(check.command, paths), left_out(check.command, settings)
+        places, hidden = looked_at(check.command, names.values()), left_out(check.command, settings)
         if places or hidden:
             yield from left(check, places, old, new, hidden)
         if claim.was_uncovered:
@@ -109,7 +105,7 @@ def bought(
     """A coverage gate that is met because uncovered code was deleted and no test is new, or because modules newly run
     it at import. The check runs once more on the trusted commit to find the lines that were not covered."""
     called = {name for path, text in new.items() for name in called_at_import(old.get(path, ""), text)}
-    is_tested = bool(changed_of(claim, Kind.TEST))
+    is_tested = bool(claim.changed_of(Kind.TEST))
     if not now or ran.result.evidence.coverage_gate is None or (is_tested and not called):
         return
     with claim.beside("snapshot", claim.trusted) as ground:
@@ -122,7 +118,13 @@ def bought(
         percent = percent_earned(now, before, only=lines)
         text = "without what modules newly call when they are imported {:.1f}% are covered"
     else:
-        percent = percent_earned(now, before, dead=dead_lines(old, new, partial(_mentions, claim)))
+
+        def mentions(name: str) -> int:
+            """How often this word occurs at the trusted commit."""
+            found = claim.git.run("grep", "-owhIF", "-e", name, claim.trusted, accept=(0, 1))
+            return len(found.stdout.splitlines())
+
+        percent = percent_earned(now, before, dead=dead_lines(old, new, mentions))
         text = "no test is new, and if what was missed before counts as missed {:.1f}% are covered"
     yield from _below_gate(check, ran, percent, text, new)
 
@@ -151,8 +153,3 @@ def _below_gate(
     if gate is not None and percent is not None and percent < gate:
         text = f"{text.format(percent)}, and the gate is {gate:g}%"
         yield Finding(rule=PADDED, text=text, check=check.name, file=min(new, default=""))
-
-
-def _mentions(claim: Claim, name: str) -> int:
-    """How often this word occurs at the trusted commit."""
-    return len(claim.git.run("grep", "-owhIF", "-e", name, claim.trusted, accept=(0, 1)).stdout.splitlines())

@@ -17,7 +17,6 @@ from workers.commands.apart import DATED
 from workers.commands.check_run import run_check
 from workers.commands.claim import Claim
 from workers.commands.pytest_runs import is_pytest, named, plain_run, played
-from workers.commands.sides import changed_of, inside, sides
 
 RULE: Final = "proves-nothing"
 LEAST_SECONDS: Final = 5.0
@@ -29,7 +28,7 @@ def new_tests(claim: Claim) -> Iterator[Finding]:
     """Tests that a fix added because a coverage gate was missed, and that pass whatever the product does."""
     if RULE in claim.configuration.integrity.off:
         return
-    before, after = sides(claim, Kind.TEST)
+    before, after = claim.sides(Kind.TEST)
     added = new_or_changed(before, after)
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         tests = sorted(name for name in ran.result.cases if name.partition("[")[0] in added)
@@ -47,7 +46,7 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
     """The tests that fail with an assertion on the product without the fix."""
     git = claim.git
     # Include the fixtures that they may need.
-    judges = {delta.path: delta.new for delta in changed_of(claim, Kind.TEST, Kind.RUNNER)}
+    judges = {delta.path: delta.new for delta in claim.changed_of(Kind.TEST, Kind.RUNNER)}
     tree = tree_with(git, claim.trusted, judges)
     commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
     with claim.beside("before", commit) as ground:
@@ -106,8 +105,8 @@ def _checked_without(
     """The check without these tests; None if the result is no longer wanted or nothing can be checked."""
     git, tip = claim.git, claim.tip
     wanted = {}
-    for delta in changed_of(claim, Kind.TEST):
-        path = inside(claim, os.fsdecode(delta.path))
+    for delta in claim.changed_of(Kind.TEST):
+        path = claim.inside(os.fsdecode(delta.path))
         if within := {name.removeprefix(f"{path}::") for name in gone if name.startswith(f"{path}::")}:
             left = without(texts[path], within).encode()
             blob = git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=left)

@@ -19,8 +19,8 @@ from typing import Any, Final
 from fixloop.configuration.model import Check
 from fixloop.errors import RefusedError
 from fixloop.files.atomic import File, place, read
-from fixloop.integrity.carried import REMEMBERED
 from fixloop.integrity.flip import Flip, flipped
+from fixloop.integrity.perturbed import REMEMBERED
 from fixloop.integrity.perturbed import RULE as PERTURBED
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.holds import ALL_RULES
@@ -196,7 +196,7 @@ def _failed_at(claim: Claim) -> dict[str, int]:
     """The line in its own file at which each test failed, if the fix did not change that file."""
     changed = {os.fsdecode(delta.path) for delta in claim.changed}
     found = {}
-    for ref in (ref for run in claim.work.holding.state.active.runs for ref in run.failures):
+    for ref in claim.failures:
         file, _, line = ref.frame.rpartition(":")
         if ref.name.startswith(f"{file}::") and file not in changed:
             found[ref.name.partition("[")[0]] = int(line)

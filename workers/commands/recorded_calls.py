@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
-from fixloop.integrity.carried import REMEMBERED, carried, keeps_state
+from fixloop.integrity import perturbed
 from fixloop.integrity.paths import Kind, kind_of
-from fixloop.integrity.perturbed import RULE, Values, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
 from workers.commands.call_recorders import NodeCalls, PythonCalls, Replay
-from workers.commands.claim import Claim
-from workers.commands.sides import MOST_BYTES, changed_of
+from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
@@ -47,9 +45,9 @@ class Decisions:
         """The changed product files; empty if there is nothing to replay."""
         claim = self._claim
         off, specialist = claim.configuration.integrity.off, claim.work.holding.ticket.specialist
-        if {RULE, REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
+        if {perturbed.RULE, perturbed.REMEMBERED}.issubset(off) or specialist in NEW_BY_DEFAULT:
             return ()
-        product = changed_of(claim, Kind.PRODUCT)
+        product = claim.changed_of(Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
         has_code = any(map(_is_code, found))
         return found if has_code and len(found) <= MOST_FILES else ()
@@ -68,11 +66,11 @@ class Decisions:
         return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
 
     @cached_property
-    def values(self) -> Values:
-        return values_of(*self.sources)
+    def values(self) -> perturbed.Values:
+        return perturbed.values_of(*self.sources)
 
     def __bool__(self) -> bool:
-        return bool(self.changed) and (self.values.may_answer or decides_more(*self.sources))
+        return bool(self.changed) and (self.values.may_answer or perturbed.decides_more(*self.sources))
 
 
 def _is_code(delta: Delta) -> bool:
@@ -105,36 +103,37 @@ class Recording:
     def findings(self) -> Iterator[Finding]:
         """The functions whose answers changed only for the tests' calls. Afterwards, the changed files on the ground
         have their content before the fix."""
-        for recorder in self._recorders if self._decisions else ():
-            # New: what ran so far can have left links in any other folder that it could write.
-            own = Path(tempfile.mkdtemp(prefix="replay-", dir=self._ground.workspace.scratch))
-            sides = recorder.replayed(own, self._replay(own)) if any(recorder.calls.iterdir()) else ()
-            if all(sides):
-                yield from self._told(*sides)
-
-    def _replay(self, own: Path) -> Replay:
-        """How calls are replayed on this ground, with files in the folder `own`."""
-        assert self._decisions is not None
+        if not self._decisions:
+            return
         workspace, environment = self._ground.workspace, self._ground.check_environment(self._check.env)
 
         def run(argv: Sequence[str]) -> bool:
             return self._claim.run(argv, workspace.directory, environment) is not None
 
-        before, after = (self._texts(own, name) for name in ("old", "new"))
-        return Replay(run, self._decisions.values, before, after, SECONDS)
+        for recorder in self._recorders:
+            if not any(recorder.calls.iterdir()):
+                continue
+            # New: what ran so far can have left links in any other folder that it could write.
+            own = Path(tempfile.mkdtemp(prefix="replay-", dir=workspace.scratch))
+            before, after = (self._texts(own, name) for name in ("old", "new"))
+            sides = recorder.replayed(own, Replay(run, self._decisions.values, before, after, SECONDS))
+            if all(sides):
+                yield from self._told(*sides)
 
     def _told(self, old: Sequence[str], new: Sequence[str]) -> Iterator[Finding]:
         assert self._decisions is not None
         values, lines = self._decisions.values, (old, new)
         top, check = self._ground.workspace.directory.resolve(), self._check.name
-        for left in carried(*lines, has_state=keeps_state(self._decisions.sources[0])):
+        for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(self._decisions.sources[0])):
             by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
             text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-            file, alone = os.path.relpath(left["file"], top), left["alone"]
-            yield Finding(rule=REMEMBERED, text=text, check=check, file=file, old=alone, new=left["answer"])
-        found = list(constant(*lines)) if values.may_answer else []
-        if decides_more(*self._decisions.sources):
-            found += special(*lines)
+            where = {"check": check, "file": os.path.relpath(left["file"], top)}
+            yield Finding(
+                rule=perturbed.REMEMBERED, text=text, old=left["alone"], new=left["answer"], **where
+            )
+        found = list(perturbed.constant(*lines)) if values.may_answer else []
+        if perturbed.decides_more(*self._decisions.sources):
+            found += perturbed.special(*lines)
         for each in {each.name: each for each in reversed(found)}.values():
             calls = f"{each.others} calls like `{each.shown[:200]}` with"
             if each.kind == "same":
@@ -143,7 +142,7 @@ class Recording:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_VARIANTS[each.kind]}, {each.otherwise or 'none'} does"
             text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
-            yield Finding(rule=RULE, text=text, check=check, file=file, old=each.old, new=each.new)
+            yield Finding(rule=perturbed.RULE, text=text, check=check, file=file, old=each.old, new=each.new)
 
     def _texts(self, own: Path, side: str) -> dict[str, str | None]:
         """For each changed file, a file in `own` with its text on this side; None if it does not exist there."""

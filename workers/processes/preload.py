@@ -26,7 +26,6 @@ _MODULES: Final = (
     "workers.chats",
     "celery.concurrency.prefork",
     "workers.celery_fast.consumer",
-    "workers.celery_fast.remote_control",
     "workers.celery_fast.request",
     "workers.recovery.supervisor",
     "workers.recovery.sweeper",

@@ -18,10 +18,6 @@ NO_MORE: Final = 1000
 """An attempt number above every limit."""
 
 
-def _check(step: Step) -> events.Event | None:
-    return crew().check(step)
-
-
 def _fix(step: Step) -> events.Event | None:
     if crew().acknowledges:
         ticket = step.holding.ticket
@@ -82,9 +78,7 @@ def _failed(state: State, event: Event) -> Failure | None:
 STEPS: Final = StepHandlers(
     profile=VALIDATION,
     steps={
-        "validate": StepKind(_check, 1),
-        "recheck": StepKind(_check, 1),
-        "confirm": StepKind(_check, 1),
+        **dict.fromkeys(("validate", "recheck", "confirm"), StepKind(lambda step: crew().check(step), 1)),
         "report": StepKind(
             lambda step: events.ReportDelivered(
                 specialist=step.holding.ticket.specialist, iteration=step.holding.ticket.iteration
@@ -92,8 +86,7 @@ STEPS: Final = StepHandlers(
             2,
             speaks=True,
         ),
-        "deliver": StepKind(deliver, 2, speaks=True),
-        "escalate": StepKind(deliver, 2, speaks=True),
+        **dict.fromkeys(("deliver", "escalate"), StepKind(deliver, 2, speaks=True)),
         "fix": StepKind(_fix, 2),
         "notify": StepKind(lambda step: events.PersonNotified(detail=crew().notify(step)), unfailing=True),
         "push": StepKind(lambda step: pushed(step, events.BranchPushed), 2),

@@ -26,9 +26,8 @@ from fixloop.secrets.redaction import Redaction
 from fixloop.servers.settings import load_settings
 from workers.workspaces.bytecode import give_back, lend
 from workers.workspaces.confinement import confinement_in, setup_confinement
-from workers.workspaces.environment import allowed_names, environment_for, with_named
+from workers.workspaces.environment import allowed_names, environment_for, in_own_home, with_named
 from workers.workspaces.go_caches import own_caches
-from workers.workspaces.home import in_own_home
 from workers.workspaces.interpreter import probe_imports
 from workers.workspaces.mypy_cache import date_by, is_due, is_mypy, lend_cache, mypy_cache, runs_other_code
 from workers.workspaces.node_modules import lend_generated, lend_node_modules
@@ -160,12 +159,6 @@ class Site:
         return means_in_use(self._sandbox).name != "none"
 
     @property
-    def _fixes_are_confined(self) -> bool:
-        """Whether no fixer could write into the cache."""
-        fixer = self.configuration.fixer
-        return fixer is not None and not fixer.is_handoffs and self.is_confined
-
-    @property
     def _sandbox(self) -> str:
         mode = self.configuration.sandbox.mode or "off"
         return "auto" if self.shared and mode == "off" else mode
@@ -239,7 +232,9 @@ class Site:
         if not self.probes or key in probed:
             return ground
         environment = ground.check_environment(())
-        how = self.confined(workspace.directory, environment)
+        how, fixer = self.confined(workspace.directory, environment), self.configuration.fixer
+        # Where no fixer could write into the cache.
+        keeps = self.remembers or (fixer is not None and not fixer.is_handoffs and self.is_confined)
         problem = probe_imports(
             chosen,
             workspace.directory,
@@ -247,7 +242,7 @@ class Site:
             environment,
             hide=hidden.text,
             confined=how,
-            cache=self.cache if self.remembers or self._fixes_are_confined else None,
+            cache=self.cache if keeps else None,
         )
         if problem:
             return replace(ground, problem=problem)

@@ -3,6 +3,8 @@
 A sign is new if no old text has the same one, so moved or reformatted code yields no finding.
 """
 
+import ast
+import doctest
 import functools
 import re
 from collections import Counter, defaultdict
@@ -12,20 +14,15 @@ from typing import Final, NamedTuple
 
 from fixloop.integrity import annotations, chance, equality, special_cases, suppressions, unread, watched
 from fixloop.integrity.doubles import ASKED, doubles
-from fixloop.integrity.narrowed import compares_less
 from fixloop.integrity.paths import matches
 from fixloop.integrity.source import Sign, Source
 from fixloop.protocol.checks import Finding
 
-RULES: Final = (
-    suppressions.RULE,
-    watched.RULE,
-    equality.RULE,
-    special_cases.RULE,
-    annotations.RULE,
-    chance.RULE,
-    unread.RULE,
+RULES: Final = tuple(
+    each.RULE for each in (suppressions, watched, equality, special_cases, annotations, chance, unread)
 )
+DOCTEST: Final = "doctest"
+_DOCUMENTED: Final = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _MOST: Final = 40
 """Per side of a finding."""
 _LINES_ABOVE: Final = 4
@@ -126,7 +123,7 @@ def _all_signs(source: Source, old: Source | None, change: Change, scope: Scope)
     yield from watched.watched(source)
     yield from doubles(source)
     yield from equality.equals_everything(source)
-    yield from (*compares_less(old, source), *unread.unread(old, source)) if old else ()
+    yield from (*equality.compares_less(old, source), *unread.unread(old, source)) if old else ()
     yield from chance.by_chance(source)
     yield from special_cases.special_cases(old, source, scope.literals)
     if "types" in scope.families:
@@ -182,3 +179,26 @@ def _both_sides(old: str, new: str, line: int) -> tuple[str, str]:
 @functools.lru_cache(maxsize=8)
 def _blocks(old: str, new: str) -> Sequence[tuple[str, int, int, int, int]]:
     return SequenceMatcher(None, old.split("\n"), new.split("\n")).get_opcodes()
+
+
+def edited(changes: Sequence[Change], run: Collection[str]) -> Iterator[Finding]:
+    """Examples in docstrings, which are tests in a product file, that no changed product file contains unchanged.
+    `run`: the files whose examples run as tests; other files are not judged."""
+    product = [each for each in changes if not each.is_test and each.path.endswith(".py")]
+    now = Counter(example for each in product for example in _examples(each.new or ""))
+    for each in product:
+        gone = list((Counter(_examples(each.old or "")) - now).elements()) if each.path in run else []
+        if gone:
+            rest = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
+            text = f"an example in a docstring is not as it was{rest}"
+            yield Finding(rule=DOCTEST, text=text, file=each.path, old=gone[0])
+
+
+def _examples(text: str) -> Iterator[str]:
+    try:
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, _DOCUMENTED)]
+        documented = [ast.get_docstring(node) or "" for node in nodes]
+        found = [each for said in documented for each in doctest.DocTestParser().get_examples(said)]
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    yield from (f">>> {each.source.strip()}\n{each.want.strip()}" for each in found)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from fixloop.integrity.python_tests import Function, functions, parameters
+from fixloop.integrity.python_tests import Function, functions, parameters, parsed
 
 _EQUALITIES: Final = frozenset(
     {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertAlmostEqual"}
@@ -40,9 +40,7 @@ def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Fl
     """The file with one constant changed in each of these tests that has a suitable one. The change is large, or with
     `is_near` small, where the test itself has no tolerance. `tests`: the line at which each failed, or 0."""
     flips: dict[str, Flip] = {}
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    if (module := parsed(text)) is None:
         return Flipped("", flips)
     for name, function in functions(module.body, ""):
         if name in tests and (flip := _flip(function, tests[name], is_near)):

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from fixloop.integrity.python_tests import Function, functions
+from fixloop.integrity.python_tests import Function, functions, parsed
 
 SWITCH: Final = "fixloop_emptied"
 """The name in `builtins` of the function that makes the return value of emptied functions."""
@@ -32,7 +32,7 @@ def new_or_changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[s
 
 def emptied(text: str) -> str:
     """A module whose functions do nothing while the switch is set; unchanged if it cannot be parsed."""
-    module = _parsed(text)
+    module = parsed(text)
     if module is None:
         return text
     for node in ast.walk(module):
@@ -48,7 +48,7 @@ def emptied(text: str) -> str:
 
 def without(text: str, tests: Collection[str]) -> str:
     """A file without these tests, named as `TestB::test_c`."""
-    module = _parsed(text)
+    module = parsed(text)
     if module is None:
         return text
     _remove(module.body, "", tests)
@@ -67,15 +67,8 @@ def _body(function: Function) -> str:
 
 
 def _functions(text: str, prefix: str) -> list[tuple[str, Function]]:
-    module = _parsed(text)
+    module = parsed(text)
     return [] if module is None else list(functions(module.body, prefix))
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _remove(body: list[ast.stmt], prefix: str, tests: Collection[str]) -> None:

@@ -1,14 +1,15 @@
 """Whether a fix changed the product's answers in general, or only for the values in the tests.
 
 The calls that tests make are repeated with perturbed values, with the fix and without it. A general fix changes some of
-those answers, too; a special case, however it is written, changes none.
+those answers, too; a special case, however it is written, changes none. State that is carried between calls is found
+in the same lines: an answer that depends on earlier calls or on an attribute of a value, and did not before.
 """
 
 import ast
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from fixloop.integrity.source import Source
 from fixloop.integrity.tool_call import words
 
 RULE: Final = "tested-values-only"
+REMEMBERED: Final = "remembered-answer"
 
 LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
 """Minimum completed calls for a conclusion: with other values, with other values in place of the fix's literals, and
@@ -36,6 +38,11 @@ _COMPARED: Final = re.compile(
     r"(?P<what>\S+) [!=]==? (?:- )?\d|(?P<case>case) (?:- )?\d|(?P<entry>[{,]) \d[\w.]* :"
 )
 _USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
+_CARRIED: Final = frozenset({"name", "file", "shown", "answer", "alone", "by"})
+"""What a line says of state that is carried between calls."""
+_EMPTY: Final = re.compile(
+    r"\[\]|\{\}|(?:\w+\.)*(?:dict|list|set|OrderedDict|defaultdict|Counter|deque)\(.*\)"
+)
 
 
 class Values(NamedTuple):
@@ -185,16 +192,13 @@ def _special_case(
 def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[str, Any]]]:
     """The lines by call number, then by kind and values of the variant; both are empty for the call itself."""
     found: defaultdict[int, dict[tuple[str, str], Mapping[str, Any]]] = defaultdict(dict)
-    for line in lines:
-        try:
-            line_data = json.loads(line)
-            asked = (line_data["kind"], line_data["asked"] if line_data["kind"] else "")
-            is_whole = {"name", "outcome", "value", "raised", "reads", "sizes", "tells"} <= line_data.keys()
-            if is_whole and "by" not in line_data and list(line_data["of"]) == line_data["of"]:
-                found[line_data["call"]][asked] = line_data
-        except (ValueError, KeyError, TypeError):
-            # The last line of a killed process, or output of the product.
-            continue
+    names = {"call", "kind", "of", "name", "outcome", "value", "raised", "reads", "sizes", "tells"}
+    for line in _entries(lines, names):
+        # Output of the product may look like a line.
+        with suppress(KeyError, TypeError):
+            if "by" not in line and list(line["of"]) == line["of"]:
+                asked = (line["kind"], line["asked"] if line["kind"] else "")
+                found[line["call"]][asked] = line
     return found
 
 
@@ -228,3 +232,30 @@ def _compares_numbers(source: Source) -> bool:
 
 def _is_number(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Iterator[dict[str, Any]]:
+    """One line of `call_replay` for each function that newly does so; `has_state`: the product kept state between calls
+    before, so their order may legitimately matter."""
+    before = {each["name"] for each in _entries(old)}
+    new_ones = (each for each in reversed([*_entries(new)]) if each["name"] not in before)
+    yield from {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}.values()
+
+
+def keeps_state(sources: Iterable[Source]) -> bool:
+    """Whether a module or class has a collection to be filled later, or functions set globals."""
+    nodes = [node for source in sources for node in source.nodes]
+    owners = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef))
+    values = (getattr(node, "value", None) for owner in owners for node in owner.body)
+    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in values)
+    return is_filled or any(isinstance(node, ast.Global) for node in nodes)
+
+
+def _entries(lines: Iterable[str], names: Collection[str] = _CARRIED) -> Iterator[dict[str, Any]]:
+    """The lines with all these names."""
+    for line in lines:
+        # Not of another kind, output of the product, nor the last line of a killed process.
+        with suppress(ValueError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and entry.keys() >= {*names}:
+                yield entry

@@ -66,9 +66,8 @@ class PythonTests:
     def __init__(self, path: str, text: str) -> None:
         self.functions: dict[str, Function] = {}
         self._scope: dict[str, ast.expr] = {}
-        try:
-            module = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+        module = parsed(text)
+        if module is None:
             return
         self.functions = dict(functions(module.body, f"{path}::"))
         for node in module.body:
@@ -94,6 +93,14 @@ class PythonTests:
             does = (*marks, *_statements(function, body, values, self._scope))
             found.append(Row("-".join(label for label, _ in row), does))
         return tuple(found)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """None for a text that this Python cannot parse."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function]]:

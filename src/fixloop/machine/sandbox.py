@@ -96,8 +96,8 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     words += [*map(str, what.needed), *(word for value in env.values() for word in value.split(os.pathsep))]
     needed = _in_tmp(word for word in words if "/" in word)
     if means.name == "bubblewrap":
-        program = _bubblewrap(real, needed)
-        return Confined(means.name, program, _scope(_program()), {"TMPDIR": str(_place_of_tmp(real))})
+        own = {"TMPDIR": str(_place_of_tmp(real))}
+        return Confined(means.name, _bubblewrap(real, needed), _scope(_program()), own)
     rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
     rules += [f"closed {path}" for path in closed]
     # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
@@ -198,7 +198,7 @@ def _in_tmp(words: Iterable[str]) -> set[Path]:
 
 
 def _place_of_tmp(what: Confinement) -> Path:
-    """Where a command has its own temporary folder: over `/tmp`, unless the project makes that one writable."""
+    """Where a command has its own temporary folder: over `/tmp`, unless that one is made writable."""
     return what.tmp if Path(TEMPORARY) in what.writable else Path(TEMPORARY)
 
 

@@ -1,4 +1,4 @@
-"""Recognizes a command that proved nothing: it could not start, it died, or it checked no file.
+"""Recognizes a command that proved nothing: it could not start, it died, or it checked no file or counts no test.
 
 Owns the tools' messages for this. Every match leads to an error or a skip, never to a pass or a failure.
 """
@@ -59,6 +59,29 @@ _NOTHING: Final = (
 
 # Test output is inside JSON.
 _GO_OFFLINE: Final = re.compile(r"^go: .*(?:no such host|dial tcp|module lookup disabled).*", re.MULTILINE)
+# Summaries of runners. A longer number is no count, and would be read again from each of its digits.
+_SUMMARY_OF_PYTEST: Final = re.compile(
+    r"^(?:=+ )?((?:\d{1,9} (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)(?:, )?)+)"
+    r" in [\d.]+s",
+    re.MULTILINE,
+)
+_OF_PYTEST: Final = re.compile(r"(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
+_JAVASCRIPT: Final = re.compile(r"^ *Tests:? +((?:\d{1,9} \w+(?:, | \| )?)+)", re.MULTILINE)
+_OF_JAVASCRIPT: Final = re.compile(r"(\d{1,9}) (?:failed|passed)\b")
+_UNITTEST: Final = re.compile(
+    r"^Ran (\d{1,9}) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d{1,9}))?", re.MULTILINE
+)
+_NUMBERS: Final = (
+    re.compile(r"^test result: \w+\. (\d{1,9}) passed; (\d{1,9}) failed;", re.MULTILINE),
+    re.compile(r"^(?:#|ℹ) pass +(\d{1,9})(?:\n(?:#|ℹ) fail +(\d{1,9}))?$", re.MULTILINE),
+    re.compile(r"^ +(\d{1,9}) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d{1,9}) failing)?", re.MULTILINE),
+    re.compile(r"^ +Total: +(\d{1,9})\n +Passed: +()", re.MULTILINE),
+    re.compile(r"^ +Ran (\d{1,9}) tests with ()\d+ failures", re.MULTILINE),
+    re.compile(r"^(\d{1,9}) scenarios? passed, (\d{1,9}) failed", re.MULTILINE),
+)
+"""Summaries of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
+_GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)
+"""Printed once per test, only with -v; a package's `ok` gives no number of tests."""
 
 
 def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
@@ -119,3 +142,17 @@ def checked_nothing(command: Sequence[str], output: str) -> str:
 def _tools(command: Sequence[str]) -> set[str]:
     """The names of programs a command may run, also through `python -m`, `npx` or a shell's `-c`."""
     return {PurePosixPath(word).name for part in command for word in part.split()}
+
+
+def counted(output: str) -> int | None:
+    """The number of tests that ran, by every summary that a known runner printed, without skipped tests; None if
+    `output` gives none. For checks that write no report; nothing is guessed."""
+    found: list[int] = []
+    for whole, part in ((_SUMMARY_OF_PYTEST, _OF_PYTEST), (_JAVASCRIPT, _OF_JAVASCRIPT)):
+        found += [sum(map(int, part.findall(summary))) for summary in whole.findall(output)]
+    found += [int(ran) - int(skipped or 0) for ran, skipped in _UNITTEST.findall(output)]
+    for pattern in _NUMBERS:
+        found += [int(one) + int(two or 0) for one, two in pattern.findall(output)]
+    if started := len(_GO.findall(output)):
+        found.append(started)
+    return sum(found) if found else None

@@ -14,13 +14,12 @@ from fixloop.configuration.model import Check
 from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
-from fixloop.reports.counted import counted
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
 from fixloop.reports.output import failures_in, whole_failure
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
-from fixloop.reports.symptoms import cannot_run, checked_nothing, died, is_wrong_call
+from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
 from fixloop.reports.tree import SourceTree
 
 _TAIL_BYTES: Final = 4 * 1024

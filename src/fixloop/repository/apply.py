@@ -99,7 +99,10 @@ def _carry_out(top: Path, mirror: Mirror, changes: Sequence[Delta]) -> None:
                     zip(changes, staged, strict=True), key=lambda change: not change[0].is_deletion
                 ):
                     moves.make(delta, file)
-                moves.remove_emptied_folders(changes)
+                for delta in changes:
+                    parent = delta.path.rpartition(b"/")[0] if delta.is_deletion else b""
+                    while parent and moves.remove_folder(parent):
+                        parent = parent.rpartition(b"/")[0]
     except OSError as error:
         name = shown(os.fsencode(error.filename or top))
         told = f"cannot write {name}: {error.strerror}; the checkout is as it was before"
@@ -169,7 +172,7 @@ class _Moves:
                     else:
                         self._put(kept, path)
                 for path in reversed(self.made):
-                    self._remove_folder(path)
+                    self.remove_folder(path)
         finally:
             self._forget()
             os.close(self._top)
@@ -201,12 +204,6 @@ class _Moves:
             raise
         self.done.append((delta.path, kept))
 
-    def remove_emptied_folders(self, changes: Sequence[Delta]) -> None:
-        for delta in changes:
-            parent = delta.path.rpartition(b"/")[0] if delta.is_deletion else b""
-            while parent and self._remove_folder(parent):
-                parent = parent.rpartition(b"/")[0]
-
     def _put(self, file: bytes, path: bytes) -> None:
         folder, name = self._place(path, make=True)
         if _is_folder(folder, name):
@@ -218,7 +215,8 @@ class _Moves:
             os.rmdir(name, dir_fd=folder)
         os.replace(file, name, dst_dir_fd=folder)
 
-    def _remove_folder(self, path: bytes) -> bool:
+    def remove_folder(self, path: bytes) -> bool:
+        """Remove a folder if it is empty; whether it was."""
         with contextlib.suppress(OSError):
             folder, name = self._place(path)
             os.rmdir(name, dir_fd=folder)

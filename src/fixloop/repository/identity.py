@@ -57,9 +57,7 @@ def top_of(path: Path) -> tuple[Path, str]:
     except UnicodeEncodeError:
         raise UsageError(f"the path {str(real)!r} is not UTF-8; move the project to a path that is") from None
     git = Git(real)
-    top = _usual_top(git)
-    if top is None:
-        top = _top_by_git(git)
+    top = _usual_top(git) or _top_by_git(git)
     if top is None:
         return real, ""
     is_ignored = top != real and git.run("check-ignore", "-q", real, accept=(0, 1, 128)).returncode == 0

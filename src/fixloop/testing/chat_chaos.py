@@ -23,7 +23,7 @@ from fixloop.chat.rules import examine
 from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_injurer import Chat, ChatInjurer, RunnerHost
 from fixloop.testing.executions import executions_in
-from fixloop.testing.injuries import check_clock_shifts
+from fixloop.testing.injuries import record
 from fixloop.testing.inotify import Watch
 from fixloop.testing.plan import CHAT, Schedule, plan
 from fixloop.testing.report import Report, Verdict, reported, unexplained
@@ -136,9 +136,7 @@ class _Site:
     def heal(self) -> None:
         while self.injurer.under_way:
             self._watch_changes()
-        check_clock_shifts(self.injurer.injuries, executions_in(self._executions))
-        lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
-        (self._folder / "injuries").write_text(lines, encoding="utf-8")
+        record(self.injurer.injuries, self._folder, executions_in(self._executions))
 
     def close(self) -> None:
         for host in self.hosts.values():

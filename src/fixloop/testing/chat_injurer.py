@@ -99,8 +99,7 @@ class RunnerHost:
         """`kill -9` all runners, guards and agents at once; returns the process ids of the runners."""
         pids = {runner.pid for runner in self.running()}
         lower = {one for pid in pids for level in LEVELS for one in below(pid, level)}
-        for pid in pids | lower:
-            kill(pid, signal.SIGKILL)
+        kill(signal.SIGKILL, *pids, *lower)
         return pids
 
     def stop(self) -> None:
@@ -194,7 +193,7 @@ class ChatInjurer:
         self.injuries.append(applied)
         match injury:
             case Injury.KILL_RUNNER:
-                kill(runner.pid, signal.SIGKILL)
+                kill(signal.SIGKILL, runner.pid)
                 applied.took_effect = runner.process.wait() == -signal.SIGKILL
                 self._end(applied)
             case Injury.KILL_RUNNERS:
@@ -206,16 +205,15 @@ class ChatInjurer:
             case Injury.KILL_AGENT:
                 # Alternate between the agent and the guard above it.
                 applied.pids = frozenset(below(runner.pid, next(self._levels)))
-                for pid in applied.pids:
-                    kill(pid, signal.SIGKILL)
+                kill(signal.SIGKILL, *applied.pids)
                 applied.took_effect = bool(applied.pids) and comes(
                     lambda: not any(map(is_running, applied.pids)), EFFECT_SECONDS, POLL_SECONDS
                 )
                 self._end(applied)
             case Injury.STOP_RUNNER:
-                kill(runner.pid, signal.SIGSTOP)
+                kill(signal.SIGSTOP, runner.pid)
                 applied.took_effect = comes(lambda: is_stopped(runner.pid), EFFECT_SECONDS, POLL_SECONDS)
-                self._after(STOPPED_SECONDS, lambda: kill(runner.pid, signal.SIGCONT))
+                self._after(STOPPED_SECONDS, lambda: kill(signal.SIGCONT, runner.pid))
                 self._add_rival(applied, runner)
             case Injury.RIVAL_RUNNERS:
                 self._add_rival(applied, runner)

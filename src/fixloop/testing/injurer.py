@@ -207,6 +207,5 @@ class Injurer:
         if roles.get(link.pid) == "work":
             hit |= {pid for pid, role in roles.items() if role == "worker"}
         applied.pids, applied.ended = frozenset(hit), time.monotonic()
-        for pid in hit:
-            kill(pid, signal.SIGKILL)
+        kill(signal.SIGKILL, *hit)
         raise Cut

@@ -86,6 +86,12 @@ class AppliedInjury:
         return json.dumps(fields)
 
 
+def record(injuries: Sequence[AppliedInjury], folder: Path, executions: Sequence[Execution]) -> None:
+    """Write the injuries to a file in `folder`, once their effects are known."""
+    check_clock_shifts(injuries, executions)
+    (folder / "injuries").write_text("".join(f"{applied.line()}\n" for applied in injuries), encoding="utf-8")
+
+
 def check_clock_shifts(injuries: Iterable[AppliedInjury], executions: Sequence[Execution]) -> None:
     """Set `took_effect` of wrong clocks: an agent that began in this time must have recorded the shift."""
     for applied in injuries:
@@ -227,21 +233,18 @@ class InjuryActions:
 
     def _kill(self, applied: AppliedInjury, pids: Iterable[int]) -> None:
         applied.pids = frozenset(pids)
-        for pid in applied.pids:
-            kill(pid, signal.SIGKILL)
+        kill(signal.SIGKILL, *applied.pids)
         self.begin(self._confirm_deaths(applied))
 
     def _stop(
         self, applied: AppliedInjury, pids: Iterable[int], seconds: float, is_missed: Callable[[], bool]
     ) -> None:
         applied.pids = frozenset(pids)
-        for pid in applied.pids:
-            kill(pid, signal.SIGSTOP)
+        kill(signal.SIGSTOP, *applied.pids)
 
         def go_on() -> None:
             applied.took_effect = bool(applied.pids) and all(map(is_stopped, applied.pids)) and is_missed()
-            for pid in applied.pids:
-                kill(pid, signal.SIGCONT)
+            kill(signal.SIGCONT, *applied.pids)
 
         self._after(applied, seconds, go_on)
 
@@ -268,7 +271,7 @@ class InjuryActions:
         match applied.injury:
             case Injury.FREEZE_REDIS:
                 seconds = FROZEN_SECONDS
-                kill(server.pid, signal.SIGSTOP)
+                kill(signal.SIGSTOP, server.pid)
             case Injury.FULL_REDIS:
                 seconds = FULL_SECONDS
                 server.bound("1")
@@ -280,7 +283,7 @@ class InjuryActions:
             match applied.injury:
                 case Injury.FREEZE_REDIS:
                     applied.took_effect = is_stopped(server.pid)
-                    kill(server.pid, signal.SIGCONT)
+                    kill(signal.SIGCONT, server.pid)
                 case Injury.FULL_REDIS:
                     applied.took_effect = server.tell([b"SET", b"chaos", b"full"]) is None
                     server.bound(MEMORY)

@@ -136,8 +136,7 @@ class Host:
         if self._process is None:
             return set()
         found = {self._process.pid, *self.roles()}
-        for pid in found:
-            kill(pid, signal.SIGKILL)
+        kill(signal.SIGKILL, *found)
         self._process.wait()
         self._running.close()
         self._process = None
@@ -165,9 +164,10 @@ def with_clock(path: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(paths), clock.VARIABLE: str(path)}
 
 
-def kill(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
+def kill(number: signal.Signals, *pids: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def is_stopped(pid: int) -> bool:

@@ -27,7 +27,7 @@ from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.executions import Execution, executions_in
 from fixloop.testing.injurer import Injurer
-from fixloop.testing.injuries import check_clock_shifts
+from fixloop.testing.injuries import record
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
 from fixloop.testing.processes import Host, RedisServer
@@ -140,9 +140,7 @@ class Site:
         while self.injurer.actions.under_way:
             time.sleep(POLL_SECONDS)
         time.sleep(SETTLING_SECONDS)
-        check_clock_shifts(self.injurer.injuries, self.executions())
-        lines = "".join(f"{applied.line()}\n" for applied in self.injurer.injuries)
-        (self._folder / "injuries").write_text(lines, encoding="utf-8")
+        record(self.injurer.injuries, self._folder, self.executions())
 
     def run(
         self,
