@@ -127,10 +127,8 @@ class Recording:
         for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(self._decisions.sources[0])):
             by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
             text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-            where = {"check": check, "file": os.path.relpath(left["file"], top)}
-            yield Finding(
-                rule=perturbed.REMEMBERED, text=text, old=left["alone"], new=left["answer"], **where
-            )
+            file, before, now = os.path.relpath(left["file"], top), left["alone"], left["answer"]
+            yield Finding(rule=perturbed.REMEMBERED, text=text, check=check, file=file, old=before, new=now)
         found = list(perturbed.constant(*lines)) if values.may_answer else []
         if perturbed.decides_more(*self._decisions.sources):
             found += perturbed.special(*lines)
