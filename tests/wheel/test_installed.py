@@ -151,7 +151,7 @@ def test_a_feature_goes_through_the_whole_loop_and_nothing_is_left_running(
 ) -> None:
     done = installation.call("run", str(example), "--issue", "47")
 
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert document(installation.call("status", "47", "--json", at=example))["outcome"] == "success"
     log = document(installation.call("log", "47", "--json", at=example))
     assert log["statistics"]["fix_completions"] == 3

@@ -96,7 +96,8 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     words += [*map(str, what.needed), *(word for value in env.values() for word in value.split(os.pathsep))]
     needed = _in_tmp(word for word in words if "/" in word)
     if means.name == "bubblewrap":
-        own = {"TMPDIR": str(_place_of_tmp(real))}
+        # Tools such as pytest want a folder of one name in it, which one of these entries may have.
+        own = {"TMPDIR": str(real.tmp) if needed else TEMPORARY}
         return Confined(means.name, _bubblewrap(real, needed), _scope(_program()), own)
     rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
     rules += [f"closed {path}" for path in closed]
@@ -197,28 +198,25 @@ def _in_tmp(words: Iterable[str]) -> set[Path]:
     return {Path(*path.parts[:3]) for path in paths if Path(TEMPORARY) in path.parents}
 
 
-def _place_of_tmp(what: Confinement) -> Path:
-    """Where a command has its own temporary folder: over `/tmp`, unless that one is made writable."""
-    return what.tmp if Path(TEMPORARY) in what.writable else Path(TEMPORARY)
-
-
 def _bubblewrap(what: Confinement, needed: Collection[Path] = ()) -> tuple[str, ...]:
     """The command line before the command; later arguments override earlier ones. `needed` entries of the shared `/tmp`
     are there, too, where a command has its own."""
     laid: list[tuple[Path, tuple[str, ...]]] = [(Path("/"), ("--ro-bind", "/"))]
     laid += [(Path("/dev"), ("--dev",)), (Path("/proc"), ("--proc",))]
-    own, covered = _place_of_tmp(what), Path(TEMPORARY)
-    for path in needed if own == covered else ():
+    shared = Path(TEMPORARY)
+    covers = shared not in what.writable
+    for path in needed if covers else ():
         is_writable = any(map(path.is_relative_to, what.writable))
         laid.append((path, ("--bind-try" if is_writable else "--ro-bind-try", str(path))))
     laid += [(path, ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")) for path in what.hidden]
     laid += [(path, ("--ro-bind", str(path))) for path in what.shown]
     laid += [(path, ("--bind", str(path))) for path in what.writable]
-    laid.append((own, ("--bind", str(what.tmp))))
+    places = ([shared] if covers else []) + ([what.tmp] if needed or not covers else [])
+    laid += [(path, ("--bind", str(what.tmp))) for path in places]
     steps = [
         (*how, str(path))
         for path, how in sorted(laid, key=lambda each: len(each[0].parts))
-        if own != covered or covered not in path.parents or Path(*path.parts[:3]) in needed
+        if not covers or shared not in path.parents or path == what.tmp or Path(*path.parts[:3]) in needed
     ]
     closed = [("--remount-ro", step[-1]) for step in steps if step[0] == "--tmpfs"]
     start = ["--die-with-parent", "--unshare-pid"]
