@@ -207,7 +207,7 @@ def test_a_pipe_behind_a_file_called_git_is_one_sentence(workspace: Workspace, n
 def test_git_waits_little_for_a_file_that_the_agent_s_own_configuration_includes(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fixloop.repository.tree.FOREIGN_SECONDS", 0.5)
+    monkeypatch.setattr("workers.workspaces.workspace.FOREIGN_SECONDS", 0.5)
     (workspace.path / "new").write_text("")
     git(workspace.path, "add", "new")
     os.mkfifo(workspace.path / "pipe")

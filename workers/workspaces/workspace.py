@@ -23,12 +23,22 @@ from fixloop.files.locks import Lock, take
 from fixloop.machine.disk import obstacle
 from fixloop.machine.sandbox import own_temporary
 from fixloop.reports.document import bytes_if_any
-from fixloop.repository import tree as trees
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths, lay_copied
 from fixloop.repository.git import Git, shown
 from fixloop.repository.merge import commit_of_directory
 from fixloop.repository.mirror import Mirror, lay_out
+from fixloop.repository.tree import (
+    CACHES,
+    FOREIGN_SECONDS,
+    GITLINK,
+    NEW_BYTES,
+    Entry,
+    entries_on_disk,
+    tracked_in_index,
+    tracked_in_tree,
+    write_tree,
+)
 
 LOCK: Final = ".owner"
 UNOWNED_SECONDS: Final = 60.0
@@ -87,13 +97,13 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def tree_hash(self) -> str:
         """The hash of all present files except ignored ones and caches. Every file is read: neither size nor date
         decides, so an edit of the same size in the same second is seen."""
-        return trees.write_tree(self._git(), tracked=self._tracked(), without=self._copied_paths)
+        return write_tree(self._git(), tracked=self._tracked(), without=self._copied_paths)
 
     def tracked_changes(self, before: str = "") -> tuple[str, ...]:
         """The tracked files that were changed or deleted since `before` (a tree hash; default: the commit). New files
         do not count: a check may write reports and build results."""
-        was = trees.tracked_in_tree(self.mirror.git, before or self.commit)
-        now = trees.entries_on_disk(self._git(), was)
+        was = tracked_in_tree(self.mirror.git, before or self.commit)
+        now = entries_on_disk(self._git(), was)
         return tuple(shown(path) for path in sorted(was) if now.get(path) != was[path])
 
     def capture(self, parent: str, message: str) -> Change:
@@ -104,15 +114,13 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
 
     def left_out(self) -> tuple[str, ...]:
         """Changed files that are no part of any change: copied files, and everything below submodules."""
-        was = trees.tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
-        now = trees.entries_on_disk(self._git(), was)
+        was = tracked_in_tree(self.mirror.git, self.copied) if self.copied else {}
+        now = entries_on_disk(self._git(), was)
         changed = [path for path, entry in was.items() if now.get(path) != entry]
         top = os.fsencode(self.path)
         for link, entry in self._tracked().items():
-            for inner, names, files in (
-                os.walk(os.path.join(top, link)) if entry.mode == trees.GITLINK else ()
-            ):
-                names[:] = [name for name in names if os.fsdecode(name) not in trees.CACHES]
+            for inner, names, files in os.walk(os.path.join(top, link)) if entry.mode == GITLINK else ():
+                names[:] = [name for name in names if os.fsdecode(name) not in CACHES]
                 paths = (os.path.relpath(os.path.join(inner, file), top) for file in files)
                 changed += [path for path in paths if path not in was]
         return tuple(map(shown, sorted(changed)))
@@ -134,27 +142,21 @@ class Workspace(contextlib.AbstractContextManager["Workspace"]):
     def _git(self) -> Git:
         return self.mirror.over(self.path)
 
-    def _tracked(self) -> dict[bytes, trees.Entry]:
-        return {**trees.tracked_in_tree(self.mirror.git, self.commit), **self._committed()}
+    def _tracked(self) -> dict[bytes, Entry]:
+        return {**tracked_in_tree(self.mirror.git, self.commit), **self._committed()}
 
-    def _committed(self) -> Mapping[bytes, trees.Entry]:
+    def _committed(self) -> Mapping[bytes, Entry]:
         """Files that an agent added or committed although they are ignored. Its repository may be in any state."""
         place = self.path / ".git"
-        own = Git(self.path, git_dir=place, work_tree=self.path, seconds=trees.FOREIGN_SECONDS)
+        own = Git(self.path, git_dir=place, work_tree=self.path, seconds=FOREIGN_SECONDS)
         if not all((place / name).is_file() for name in ("HEAD", "config", "index")):
             return {}
         if any(path.is_fifo() for path in place.iterdir()):
             return {}
         with contextlib.suppress(FixloopError, OSError, ValueError):
             is_as_made = _index_digest(self.path) == self.index_digest
-            found = (
-                trees.tracked_in_tree(self.mirror.git, self.commit)
-                if is_as_made
-                else trees.tracked_in_index(own)
-            )
-            return {
-                path: each for path, each in found.items() if each.mode != trees.GITLINK and not each.sparse
-            }
+            found = tracked_in_tree(self.mirror.git, self.commit) if is_as_made else tracked_in_index(own)
+            return {path: each for path, each in found.items() if each.mode != GITLINK and not each.sparse}
         return {}
 
 
@@ -198,7 +200,7 @@ def open_workspace(
 
 
 def _index_digest(path: Path) -> bytes:
-    return sha256(bytes_if_any(path / ".git" / "index", trees.NEW_BYTES)).digest()
+    return sha256(bytes_if_any(path / ".git" / "index", NEW_BYTES)).digest()
 
 
 def sweep_workspaces(cache: Path) -> list[str]:

@@ -118,7 +118,7 @@ async function answer(file, seconds) {
       if (pending) queue[next].value = await waited(pending);
     } catch (error) {
       // What hung with one value may hang with many: their time is that of all calls.
-      if (error?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") share = Math.max(share >> 1, LEAST_MILLISECONDS);
+      if (!pending && error?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") share = Math.max(share >> 1, LEAST_MILLISECONDS);
       ended(true, error);
     }
     pending = undefined;
