@@ -235,6 +235,21 @@ def test_an_answer_that_the_project_made_up_is_one_sentence_and_is_not_remembere
     assert probe(workspace, interpreter, tmp_path / "cache") is None
 
 
+@pytest.mark.parametrize("left", [b"", b"\0\0", b"\xff"])
+def test_an_answer_that_a_power_loss_emptied_is_asked_for_again(
+    workspace: Workspace, tmp_path: Path, left: bytes
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    [file] = (tmp_path / "cache/interpreters").iterdir()
+    answer = file.read_bytes()
+    file.write_bytes(left)
+
+    assert probe(workspace, interpreter, tmp_path / "cache") is None
+    assert file.read_bytes() == answer
+
+
 def test_an_answer_is_not_remembered_if_the_environment_starts_a_module_of_the_project(
     workspace: Workspace, tmp_path: Path
 ) -> None:

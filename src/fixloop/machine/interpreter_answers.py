@@ -87,13 +87,13 @@ def importable_modules(
 def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callable[[], str]) -> str:
     """The answer of `ask`, or its earlier one to the same question, which must contain all that the answer depends on
     besides the environment. An empty answer is not kept, nor one of an interpreter with packages in other folders."""
-    stamp = _stamp(interpreter)
-    if not stamp:
+    if not (stamp := _stamp(interpreter)):
         return ask()
     asked = json.dumps([interpreter.path, stamp, question])
     file = cache / "interpreters" / f"{hashlib.sha256(asked.encode()).hexdigest()[:32]}.json"
-    with suppress(OSError, UnicodeDecodeError):
-        return file.read_text(encoding="utf-8")
+    with suppress(OSError, ValueError):
+        json.loads(earlier := file.read_text(encoding="utf-8"))  # a power loss may have emptied it
+        return earlier
     if answer := ask():
         with suppress(OSError):
             kept = list(file.parent.glob("*.json"))

@@ -196,14 +196,12 @@ class InjuryActions:
             case Injury.STOP_WORKER:
                 self._stop(applied, [link.pid], STOPPED_SECONDS, lambda: True)
             case Injury.STOP_SWEEPER:
-                stopped = self._hosts[link.host].find("sweep")
 
-                # Another sweeper has taken over a shard.
-                def is_swept() -> bool:
-                    swept = [(pid, at) for shard in self.swept.values() for pid, at in shard.items()]
+                def is_swept() -> bool:  # another sweeper has taken over a shard
+                    swept = (each for shard in self.swept.values() for each in shard.items())
                     return any(at > applied.began and pid not in applied.pids for pid, at in swept)
 
-                self._stop(applied, stopped, SWEEPER_STOPPED_SECONDS, is_swept)
+                self._stop(applied, self._hosts[link.host].find("sweep"), SWEEPER_STOPPED_SECONDS, is_swept)
             case Injury.RIVAL_SWEEPERS:
                 self.begin(self._disown_shards(applied))
             case Injury.WRONG_CLOCK:
@@ -242,23 +240,27 @@ class InjuryActions:
         applied.pids = frozenset(pids)
         kill(signal.SIGSTOP, *applied.pids)
 
-        def go_on() -> None:
+        async def go_on() -> None:
+            await asyncio.sleep(seconds)
+            # Wait longer if those that could miss it were just killed and must restart first.
+            while not is_missed() and time.monotonic() < applied.began + EFFECT_SECONDS:
+                await asyncio.sleep(POLL_SECONDS)
             applied.took_effect = bool(applied.pids) and all(map(is_stopped, applied.pids)) and is_missed()
             kill(signal.SIGCONT, *applied.pids)
+            self._end(applied)
 
-        self._after(applied, seconds, go_on)
+        self.begin(go_on())
 
     async def _disown_shards(self, applied: AppliedInjury) -> None:
-        began = applied.began
         # Wait longer if a sweeper was just killed and must restart first.
-        while time.monotonic() < began + RIVAL_SECONDS or not (
-            applied.took_effect or time.monotonic() > began + EFFECT_SECONDS
+        while time.monotonic() < applied.began + RIVAL_SECONDS or not (
+            applied.took_effect or time.monotonic() > applied.began + EFFECT_SECONDS
         ):
             for shard in range(keys.SHARDS):
                 if not self.redis_is_away:
                     self._server.tell([b"HDEL", keys.shard_keys(shard).shard.encode(), b"sweeper"])
             await asyncio.sleep(DISOWNED_EVERY_SECONDS)
-            both = [[pid for pid, at in shard.items() if at > began] for shard in self.swept.values()]
+            both = [[pid for pid, at in shard.items() if at > applied.began] for shard in self.swept.values()]
             applied.took_effect = any(len(pids) > 1 for pids in both)
         self._end(applied)
 
