@@ -56,13 +56,11 @@ def on_small_project(folder: Path, turns: int) -> None:
     def own() -> float:
         return sum(seconds(["sh", "-c", command], project, variables) for command in raw)
 
-    def called(*words: str) -> float:
-        return seconds([str(FIXLOOP), *words], project, variables)
+    def called(*words: str, where: Path = project, more: Mapping[str, str] = variables) -> float:
+        return seconds([str(FIXLOOP), *words], where, {**variables, **more})
 
-    def run(where: Path, more: Mapping[str, str] = ANEW) -> float:
-        return seconds(
-            [str(FIXLOOP), "run", ".", "--issue", str(next(numbers))], where, {**variables, **more}
-        )
+    def run(*words: str, where: Path = project, more: Mapping[str, str] = ANEW) -> float:
+        return called("run", ".", "--issue", str(next(numbers)), *words, where=where, more=more)
 
     def mended(red: Callable[[], float]) -> float:
         calc.write_text(CALC.format("-"))
@@ -70,19 +68,16 @@ def on_small_project(folder: Path, turns: int) -> None:
         calc.write_text(CALC.format("+"))
         return took
 
-    def fixed() -> float:
-        return called("run", ".", "--issue", str(next(numbers)), "--fixer", "sed -i s/-.b/+\\ b/ calc.py")
-
     ways: Mapping[str, Callable[[], float]] = {
         "own commands": own,
         "check": lambda: called("check", "--again"),
         "check, same tree": lambda: called("check"),
-        "run": lambda: run(project),
-        "run, taken over from check": lambda: run(project, {}),
+        "run": run,
+        "run, taken over from check": lambda: run(more={}),
         "own commands, red and mended": lambda: (
             mended(lambda: seconds(["sh", "-c", raw[0]], project, variables)) + own()
         ),
-        "run, red and mended": lambda: mended(fixed),
+        "run, red and mended": lambda: mended(lambda: run("--fixer", "sed -i s/-.b/+\\ b/ calc.py")),
     }
     found = by_turns(ways, turns)
     mending = {name: took for name, took in found.items() if name.endswith("mended")}
@@ -93,7 +88,7 @@ def on_small_project(folder: Path, turns: int) -> None:
     parallel = {
         "four commands": lambda: sum(seconds(["sh", "-c", SPINS], four, variables) for _ in range(4)),
         "check": lambda: seconds([str(FIXLOOP), "check", "--again"], four, variables),
-        "run": lambda: run(four),
+        "run": lambda: run(where=four),
     }
     report("four specialists", by_turns(parallel, turns))
     imports = [sys.executable, "-c", "import redis, pydantic, typer, rich"]

@@ -57,7 +57,12 @@ def work(options: Mapping[str, Any]) -> int:
     """Do steps in a pool of processes."""
     from celery.signals import worker_process_init, worker_ready
 
+    main = os.getpid()
+
     def forked(**_: Any) -> None:
+        # Celery asks the kernel for a signal at the main process's death, but that may have died before.
+        if os.getppid() != main:
+            os._exit(1)
         attach()
         _spare_the_collector()
 

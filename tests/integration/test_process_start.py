@@ -30,6 +30,23 @@ print(json.dumps({
 }))
 """
 
+LATE: Final = """
+import os, time
+from celery.signals import worker_process_init
+from workers import roles
+
+def start(*_, **__):
+    if os.fork() == 0:
+        while os.getppid() == main:
+            time.sleep(0.01)
+        worker_process_init.send(sender="")
+        print("it goes on", flush=True)
+    os._exit(0)
+
+main, roles._celery = os.getpid(), start
+roles.work({"queues": [], "concurrency": 1})
+"""
+
 
 def said_by(*words: str, **further: str) -> "subprocess.CompletedProcess[str]":
     environment = {name: value for name, value in os.environ.items() if name != "FIXLOOP_CREW"} | further
@@ -110,3 +127,8 @@ def test_modules_loaded_before_the_fork_leave_no_shared_state(
         "processes": 0,
         "crew": crew,
     }
+
+
+@pytest.mark.proves("S30")
+def test_a_pool_process_whose_main_process_died_before_it_was_ready_ends() -> None:
+    assert said_by("-c", LATE).stdout == ""

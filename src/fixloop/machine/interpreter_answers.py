@@ -85,8 +85,8 @@ def importable_modules(
 
 
 def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callable[[], str]) -> str:
-    """The answer of `ask`, or its earlier one to the same question, which must contain all that the answer depends on
-    besides the environment. An empty answer is not kept, nor one of an interpreter with packages in other folders."""
+    """The answer of `ask`, in JSON, or its earlier one to the same question, which must contain all that the answer
+    depends on besides the environment. Not kept: an empty one, or of an interpreter with packages in other folders."""
     if not (stamp := _stamp(interpreter)):
         return ask()
     asked = json.dumps([interpreter.path, stamp, question])
