@@ -18,6 +18,7 @@ from fixloop.integrity.perturbed import (
     constant,
     decides_more,
     keeps_state,
+    newly_opened,
     special,
     values_of,
 )
@@ -677,3 +678,66 @@ def test_with_the_rule_off_the_fix_passes(tmp_path: Path) -> None:
     fixing.run()
 
     assert fixing.rules == []
+
+
+BY_TABLE = """
+import json
+from pathlib import Path
+
+
+def known():
+    for file in Path(__file__).parent.glob("t*/*.json"):
+        yield from json.loads(file.read_text())
+
+
+def mean(values):
+    return next((each["mean"] for each in {} if each["given"] == values), sum(values) // len(values))
+"""
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize("moment", ["in each call", "at import"])
+def test_a_product_that_reads_the_tests_data_without_naming_it_is_held(tmp_path: Path, moment: str) -> None:
+    at_import = BY_TABLE.format("KNOWN").replace(
+        "\n\n\ndef mean", "\n\n\nKNOWN = list(known())\n\n\ndef mean"
+    )
+    tests = TESTS.replace(
+        "def test_halves():", "def test_halves():\n    assert Path(__file__).with_name('means.json').exists()"
+    )
+    files = {
+        "stats.py": MEAN,
+        "tests/test_stats.py": f"from pathlib import Path\n{tests}",
+        "tests/means.json": '[{"given": [3.5, 4.25], "mean": 3.875}, {"given": [7.25, 8.0], "mean": 7.625}]',
+        "conftest.py": "",
+    }
+    command = (*PYTEST, "-q", "--junitxml={junit}")
+    fixed = at_import if moment == "at import" else BY_TABLE.format("known()")
+    fixing = Fixing(tmp_path, files, command, {"stats.py": fixed})
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    found = next(each for each in state.escalation.findings if each.rule == "watched")
+    assert (found.file, found.text) == (
+        "stats.py",
+        "`stats.mean` reads `tests/means.json`, which belongs to the tests",
+    )
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("broken", "fixed", "asked", "is_new"),
+    [
+        ("0", "int(open('/etc/passwd').read() and 1)", "''", True),
+        ("len(open('/etc/passwd').read())", "len(open('/etc/passwd').read() or '')", "''", False),
+        ("0", "len(open(path).read() or '')", "'/etc/passwd'", False),
+    ],
+)
+def test_a_file_is_newly_opened_if_it_was_not_read_before_and_no_argument_names_it(
+    tmp_path: Path, broken: str, fixed: str, asked: str, is_new: bool
+) -> None:
+    frame = "def size(path):\n    return {}\n"
+
+    lines = told_by_both(tmp_path, frame.format(broken), frame.format(fixed), f"size({asked})")
+
+    assert ("/etc/passwd" in newly_opened(*lines)) == is_new

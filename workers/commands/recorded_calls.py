@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
-from fixloop.integrity import perturbed
+from fixloop.integrity import perturbed, watched
 from fixloop.integrity.paths import Kind, kind_of
 from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
@@ -129,6 +129,11 @@ class Recording:
             text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
             file, before, now = os.path.relpath(left["file"], top), left["alone"], left["answer"]
             yield Finding(rule=perturbed.REMEMBERED, text=text, check=check, file=file, old=before, new=now)
+        for place, line in perturbed.newly_opened(*lines).items():
+            path = place.removeprefix(f"{self._ground.workspace.path.resolve()}/")
+            if path != place and kind_of(path, self._claim.trust) is Kind.TEST:
+                text, file = f"`{line['name']}` reads `{path}`, which belongs to the tests", line["file"]
+                yield Finding(rule=watched.RULE, text=text, check=check, file=os.path.relpath(file, top))
         found = list(perturbed.constant(*lines)) if values.may_answer else []
         if perturbed.decides_more(*self._decisions.sources):
             found += perturbed.special(*lines)

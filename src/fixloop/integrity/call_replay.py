@@ -123,15 +123,14 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
         return time.process_time() > seconds or time.monotonic() > until
 
     def audit(event: str, arguments: Any) -> None:
-        if not refuses[0]:
-            return
         is_write = event == "open" and (
             any(each in str(arguments[1] or "") for each in "wax+") or bool((arguments[2] or 0) & _WRITES)
         )
-        if is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event):
+        if refuses[0] and (is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event)):
             raise PermissionError(event)
-        if event == "open" and not str(arguments[0]).endswith(_MODULES):
-            read.add(os.path.abspath(os.fsdecode(arguments[0])))
+        place = arguments[0] if event == "open" and not is_write else 0
+        if not isinstance(place, int) and not str(place).endswith(_MODULES):
+            read.add(os.path.abspath(os.fsdecode(place)))
 
     def late(_number: int, _frame: Any) -> None:
         raise TooLong
@@ -161,6 +160,7 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
             continue  # A call that cannot be replayed proves nothing.
         finally:
             refuses[0] = False
+            read.clear()
 
 
 def _order_dependent(
@@ -229,7 +229,9 @@ def _replayed_call(
         )
         return {**line, "sizes": sorted(sizes(given)), "reads": not read <= files.keys()}
 
+    opened, given = {*read}, plain((values, named))  # also what the module read when it was imported
     own_line = asked("", (values, named), {}, [])
+    own_line["opened"] = "\0".join(each for each in opened | read if os.path.basename(each) not in given)
     yield own_line
     bare = [*map(_builtin_value, values)]
     if any(a is not b for a, b in zip(values, bare, strict=True)):

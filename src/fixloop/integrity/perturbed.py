@@ -242,6 +242,14 @@ def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Itera
     yield from {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}.values()
 
 
+def newly_opened(old: Iterable[str], new: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The files that the product reads only with the fix and that no argument names, each with the line of a call."""
+    before, after = ([*_entries(lines, {"name", "file", "opened"})] for lines in (old, new))
+    known = {place for each in before for place in str(each["opened"]).split("\0")}
+    opened = {place: each for each in after for place in str(each["opened"]).split("\0")}
+    return {place: each for place, each in opened.items() if place not in known}
+
+
 def keeps_state(sources: Iterable[Source]) -> bool:
     """Whether a module or class has a collection to be filled later, or functions set globals."""
     nodes = [node for source in sources for node in source.nodes]

@@ -14,26 +14,9 @@ from fixloop.integrity.source import Function, Sign, Source, names_in, strings_o
 
 RULE: Final = "watched"
 
-_RUNNER: Final = re.compile(
-    r"[\w.:/\\-]*(?:py\.?test|unittest|junit_?xml|/proc/self|\bnose\b|\bvitest\b|\bjest\b|jest_worker"
-    r"|test_\w+\.py|\w+_test\.py)[\w.:/\\-]*",
-    re.IGNORECASE,
-)
-_RUNNERS: Final = frozenset(
-    ("pytest", "_pytest", "unittest", "nose", "doctest", "coverage", "pluggy", "xdist", "__main__")
-)
-_VARIABLES: Final = re.compile(
-    r"_?PYTEST\w*|(?:COV|COVERAGE|FIXLOOP)_\w+|(?:JEST|VITEST|NEXTEST|TOX|NOX)(?:_\w+)?|TEST(?:ING|S|_ENV|_MODE)?"
-    r"|CI|CONTINUOUS_INTEGRATION|GITHUB_ACTIONS|GITLAB_CI|TRAVIS|CIRCLECI|JENKINS_URL|BUILD_NUMBER|RUST_TEST_THREADS"
-)
-_NAMES: Final = re.compile(
-    r"inspect\.(?:stack|trace|currentframe|getouterframes|getinnerframes)|sys\._(?:getframe|current_frames)\w*"
-    r"|traceback\.(?:extract_stack|format_stack|walk_stack|print_stack|StackSummary)|sys\.(?:[sg]ettrace|[sg]etprofile"
-    r"|monitoring|addaudithook|meta_path|path_hooks|path_importer_cache)|threading\.(?:settrace|setprofile)"
-    r"|os\.(?:_exit|abort|getppid|exec[lv]\w*)|signal\.raise_signal|logging\.currentframe"
-    r"|gc\.get_(?:objects|referrers|referents)|importlib\.reload|ctypes\.pythonapi"
-    r"|site\.addsitedir|__builtins__|builtins\.(?:exec|eval|compile|__import__)"
-)
+_PYTHON: Final = {name: "|".join(shapes) for name, shapes in shipped()["watched"]["python"].items()}
+_STRINGS: Final = re.compile(_PYTHON["strings"], re.IGNORECASE)
+_IMPORTS, _VARIABLES, _NAMES = (re.compile(_PYTHON[name]) for name in ("imports", "variables", "names"))
 _FRAMES: Final = frozenset({"f_back", "tb_frame", "f_locals", "f_globals", "co_filename"})
 _CALLS: Final = frozenset({"exec", "eval", "compile", "__import__"})
 _ASKS_INSTALLED: Final = re.compile(r"importlib\.(?:util\.find_spec|find_loader)|pkgutil\.find_loader")
@@ -73,7 +56,7 @@ def _names(source: Source) -> Found:
     for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            for top in {each.split(".")[0] for each in names} & _RUNNERS:
+            for top in filter(_IMPORTS.fullmatch, {each.split(".")[0] for each in names}):
                 if not (isinstance(node, ast.ImportFrom) and node.level):
                     yield top, node.lineno, f"product code imports `{top}`"
         elif isinstance(node, ast.Name | ast.Attribute):
@@ -105,7 +88,7 @@ def _strings(source: Source) -> Found:
     ignored = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
         for text in strings_of(node) if id(node) not in ignored else ():
-            if _RUNNER.fullmatch(text) and len(text) <= 80:
+            if _STRINGS.fullmatch(text) and len(text) <= 80:
                 yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
         parts = _operands(node)
         if isinstance(node, ast.Compare) or (parts and ast.unparse(parts[0]).endswith(_PREFIX_TESTS)):
