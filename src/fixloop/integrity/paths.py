@@ -108,8 +108,8 @@ def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 @functools.cache
 def shipped() -> Mapping[str, Any]:
-    """The lists of all languages, each as one tuple, and the tables `locks`, `opens`, `parts` and `watched`."""
-    found: dict[str, Any] = {"locks": {}, "opens": {}, "parts": {}, "watched": {}}
+    """The lists of all languages, each as one tuple, and the tables, such as `locks` and `watched`."""
+    found: dict[str, Any] = {name: {} for name in ("families", "locks", "opens", "parts", "watched")}
     for file in sorted((app_folder() / "config" / "trust").glob("*.toml")):
         for key, value in tomllib.loads(file.read_text(encoding="utf-8")).items():
             found[key] = {**found[key], **value} if isinstance(value, dict) else (*found.get(key, ()), *value)

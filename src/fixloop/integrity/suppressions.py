@@ -8,33 +8,16 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from fixloop.integrity.paths import shipped
 from fixloop.integrity.source import Function, Sign, Source, names_in
 from fixloop.integrity.tokens import Token
 
 RULE: Final = "suppression"
 EVERYTHING: Final = frozenset({"lint", "types", "security", "coverage", "tests"})
 
-_DIRECTIVES: Final = {
-    "lint": r"(?:(?:flake8|ruff)[:=]\s*)?noqa|(?:ruff|pylint):\s*(?:disable(?:-next|-msg)?|skip-file|ignore)"
-    r"|(?:eslint|oxlint|tslint|jshint|stylelint)[-:]?\s*(?:disable|ignore)(?:[-:]next-line|[-:]line)?"
-    r"|eslint\s+[\w@/-]+(?=\s*:)|revive:disable|biome-ignore(?:-all)?|deno-lint-ignore(?:-file)?|nolint|lint:(?:file-)?ignore"
-    r"|falls?[ -]?through(?=\s*(?:\*/|\Z))",
-    "types": r"(?:type|ty|pyrefly):\s*ignore|pyright:\s*(?:ignore|basic|off|\w+\s*=)|(?:mypy|pytype):\s*\w+|pyre-\w+"
-    r"|@ts-(?:ignore|expect-error|nocheck)|\$Flow(?:FixMe|Ignore)",
-    "security": r"#?nosec|nosemgrep|bandit:\s*skip|pragma:\s*allowlist\s+secret",
-    "coverage": r"pragma[:\s]\s*no[- ]?(?:cover|branch)|(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:disable|ignore)",
-    "tests": r"go:build|\+build|Stryker\s+disable",
-}
-"""Directives by tool family. A directive must start its comment; within a sentence it has no effect."""
+_DIRECTIVES: Final = {name: "|".join(each["directives"]) for name, each in shipped()["families"].items()}
 _FAMILIES: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _DIRECTIVES.items()}
-_TOOLS: Final = {
-    "lint": r"ruff|flake8|pylint|pycodestyle|pyflakes|eslint|oxlint|biome|tslint|stylelint|golangci-lint|staticcheck"
-    r"|vet|revive|clippy",
-    "types": r"d?mypy|(?:based)?pyright|ty|pyrefly|pytype|pyre|(?:vue-)?tsc|flow",
-    "security": r"bandit|semgrep|gosec|detect-secrets|ruff|golangci-lint",
-    "coverage": r"cov|coverage|c8|nyc",
-    "tests": r"pytest|unittest|jest|vitest|mocha|go test|cargo test|node --test",
-}
+_TOOLS: Final = {name: "|".join(each["tools"]) for name, each in shipped()["families"].items()}
 _ANY: Final = "|".join(f"(?:{each})" for each in _DIRECTIVES.values())
 _LISTED: Final = r"[\w@/][\w.@/-]*(?:\s*,\s*[\w@/][\w.@/-]*)*"
 # After a space, only names such as B101 or no-console are rules; other words are the reason.
