@@ -1,12 +1,17 @@
 """Connections of the server: silent ones are closed, and few are kept: a server that can open no other file ends."""
 
+import os
 import resource
+import signal
 import socket
 from asyncio import Transport
+from types import FrameType
 
 from fastapi import FastAPI
 from uvicorn import Config, Server
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from fixloop.commands.exit_codes import ExitCode
 
 HEAD_SECONDS = 10.0
 MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
@@ -22,6 +27,14 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.transport.close()
 
 
+class _Server(Server):
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop when the last answer was sent; at a second Ctrl-C at once."""
+        if self.should_exit and sig == signal.SIGINT:
+            os._exit(ExitCode.INTERRUPTED)
+        super().handle_exit(sig, frame)
+
+
 def bound(app: FastAPI, host: str, port: int) -> tuple[Server, socket.socket]:
     """A server for the application, and the socket on which clients already wait for it."""
     config = Config(
@@ -35,4 +48,4 @@ def bound(app: FastAPI, host: str, port: int) -> tuple[Server, socket.socket]:
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # A client that connects once the address is printed waits for the start, and is not refused.
     listening.listen()
-    return Server(config), listening
+    return _Server(config), listening
