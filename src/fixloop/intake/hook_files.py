@@ -93,7 +93,7 @@ def write_settings(path: Path, text: str) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
-    write_whole(target, text.encode(), mode=mode)
+    write_whole(target, text.encode(), mode=mode, synced=True)
 
 
 def _place(cache: Path, folder: Path) -> Path:

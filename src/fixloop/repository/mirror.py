@@ -144,7 +144,7 @@ class Mirror:
                 os.utime(note)
                 return
         self._notes.mkdir(exist_ok=True)
-        write_whole(note, text.encode())
+        write_whole(note, text.encode(), synced=True)
 
     def users(self) -> dict[str, User]:
         found = {}

@@ -59,7 +59,7 @@ class People:
         hashed = _HASHER.hash(password) if password else ""
         others = [each for each in self._lines() if each.partition(":")[0] != name]
         text = "".join(f"{each}\n" for each in [*others, f"{line}:{hashed}"])
-        write_whole(self._path, text.encode(), mode=0o600)
+        write_whole(self._path, text.encode(), mode=0o600, synced=True)
 
     def _people(self) -> dict[str, tuple[Caller, str]]:
         read_at = self._path and self._path.exists() and self._path.stat().st_mtime_ns
