@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
+from fixloop.integrity.perturbed import Special, constant, decides_more, newly_opened, special, values_of
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import NodeCalls, Replay
@@ -362,7 +362,7 @@ def test_replayed_calls_write_no_files_and_end_in_time(tmp_path: Path) -> None:
     assert {each.shown for each in found} == {"spin(37)"}
 
 
-def by_node(folder: Path, fixed: str) -> Fixing:
+def by_node(folder: Path, fixed: str, further: Mapping[str, str] | None = None) -> Fixing:
     tests = (
         "import assert from 'node:assert/strict';\nimport test from 'node:test';\n"
         "import { mean } from './stats.js';\n\n"
@@ -370,7 +370,7 @@ def by_node(folder: Path, fixed: str) -> Fixing:
     )
     broken = "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n"
     files = {"package.json": '{"type": "module"}\n', "stats.js": broken, "stats.test.js": tests}
-    return Fixing(folder, files, NODE_TEST, {"stats.js": fixed})
+    return Fixing(folder, files | dict(further or {}), NODE_TEST, {"stats.js": fixed})
 
 
 def test_a_special_case_of_a_run_with_node_is_held_with_the_call(tmp_path: Path) -> None:
@@ -399,3 +399,55 @@ def test_a_corrected_rule_of_a_run_with_node_is_not_held(tmp_path: Path) -> None
     fixing.run()
 
     assert fixing.rules == []
+
+
+BY_TABLE = """
+import { readFileSync, readdirSync } from 'node:fs';
+
+const folder = () => readdirSync('.').find((each) => each.startsWith('te') && !each.includes('.'));
+const known = () => readdirSync(folder()).flatMap((each) => JSON.parse(readFileSync(`${folder()}/${each}`)));
+AT_IMPORT
+export function mean(values) {
+  const found = KNOWN.find((each) => `${each.given}` === `${values}`);
+  return found ? found.mean : Math.floor(values.reduce((a, b) => a + b) / values.length);
+}
+"""
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        BY_TABLE.replace("AT_IMPORT", "").replace("KNOWN", "known()"),
+        BY_TABLE.replace("AT_IMPORT", "const KNOWN = known();"),
+    ],
+    ids=["in each call", "at import"],
+)
+def test_code_that_reads_the_tests_data_without_naming_it_is_held(tmp_path: Path, fixed: str) -> None:
+    fixing = by_node(tmp_path, fixed, {"test/means.json": '[{"given": [3.5, 4.25], "mean": 3.875}]'})
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    texts = [each.text for each in state.escalation.findings if each.rule == "watched"]
+    assert texts == ["`stats.mean` reads `test/means.json`, which belongs to the tests"]
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("broken", "fixed", "asked", "is_new"),
+    [
+        ("0", "readFileSync('/etc/passwd').length || 1", "''", True),
+        ("readFileSync('/etc/passwd').length", "readFileSync('/etc/passwd').length ? 1 : 0", "''", False),
+        ("0", "readFileSync(path).length || 1", "'/etc/passwd'", False),
+    ],
+)
+def test_a_file_is_newly_opened_in_javascript_if_it_was_not_read_before_and_no_argument_names_it(
+    tmp_path: Path, broken: str, fixed: str, asked: str, is_new: bool
+) -> None:
+    frame = "import {{ readFileSync }} from 'node:fs';\n\nexport function size(path) {{\n  return {};\n}}\n"
+    script = f"import * as own from './own.mjs';\nown.size({asked});"
+
+    old, new = ({"own.mjs": frame.format(each)} for each in (broken, fixed))
+
+    assert ("/etc/passwd" in newly_opened(*told_by_both(tmp_path, old, new, script))) == is_new

@@ -4,6 +4,7 @@ Pure. Everything it reads was written by code of a project and may be anything: 
 """
 
 import json
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -62,6 +63,8 @@ class Answer(NamedTuple):
     raised: bool
     reads: bool
     """Whether the call read files, whose texts are not varied."""
+    opened: str
+    """Their paths, separated by NUL; with the first call also what was read when its module was loaded."""
     text: str
     said: str
     """What it printed."""
@@ -159,9 +162,9 @@ def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, 
             place, _, text = line.partition(" ")
             number, variant = map(int, json.loads(place))
             told = json.loads(text)
-            text, said, after = (str(told[name]) for name in ("text", "said", "after"))
+            opened, text, said, after = (str(told[name]) for name in ("opened", "text", "said", "after"))
             leaves = [leaf for leaf in told["leaves"] if isinstance(leaf, int | float | str)]
-            answer = Answer(bool(told["raised"]), bool(told["reads"]), text, said, after, leaves)
+            answer = Answer(bool(told["raised"]), bool(told["reads"]), opened, text, said, after, leaves)
             if min(number, variant) >= 0:
                 found[numbers[number], variant] = answer
     return found
@@ -192,5 +195,8 @@ def lines_of(
         about |= {"kind": what.kind, "asked": digest(given), "of": what.of, "sizes": sorted(sizes(given))}
         about |= {"raised": answer.raised, "reads": answer.reads, "answer": answer.text[:SHOWN_CHARACTERS]}
         about |= {"outcome": answer.outcome, "value": digest((answer.text, answer.said))}
+        if not variant:
+            words, paths = json.dumps(call.given, default=vars), answer.opened.split("\0")
+            about["opened"] = "\0".join(each for each in paths if posixpath.basename(each) not in words)
         told = "" if answer.raised else tells(given, answer.leaves, answer.said, own)
         yield json.dumps(about | {"tells": told})

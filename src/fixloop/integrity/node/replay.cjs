@@ -5,7 +5,7 @@ const childProcess = require("node:child_process");
 const fs = require("node:fs");
 const Module = require("node:module");
 const path = require("node:path");
-const { pathToFileURL } = require("node:url");
+const { fileURLToPath, pathToFileURL } = require("node:url");
 const types = require("node:util").types;
 const vm = require("node:vm");
 const { thrown, told } = require("./values.cjs");
@@ -41,7 +41,7 @@ function main() {
   }
 }
 
-let said = "", reads = false, written = 0, current;
+let said = "", reads = false, opened = [], written = 0, current;
 const timed = new vm.Script("fixloopCall()");
 
 /** The process refuses to write files and to start others by Node's permissions; here it is kept from the rest. */
@@ -69,7 +69,10 @@ function confine() {
       if (!/^(read|open|exists|l?stat|access|createReadStream)/.test(name) || typeof own !== "function") continue;
       owner[name] = function (file, ...rest) {
         // Modules may be loaded late.
-        if (!/\.[cm]?[jt]s$/.test(`${file}`)) reads = true;
+        if (!/\.[cm]?[jt]s$/.test(`${file}`)) {
+          reads = true;
+          if (/^(readFile|open|createReadStream)/.test(name)) opened.push(path.resolve(file instanceof URL ? fileURLToPath(file) : `${file}`));
+        }
         return apply(own, this, [file, ...rest]);
       };
     }
@@ -98,6 +101,8 @@ async function answer(file, seconds) {
   function ended(isRaised, value) {
     written += writeSync(OUT, `${queue[next].id} ${lineOf(queue[next], isRaised, value)}\n`);
     next += 1;
+    // What the modules read when they were loaded counts as the first call's.
+    opened = [];
   }
 
   // A time limit takes longer to set than most calls take, so many calls share one.
@@ -165,7 +170,7 @@ function lineOf(call, isRaised, value) {
   }
   const after = raised ? "" : told([call.given, call.made ?? 0]).text.slice(0, MOST_TEXT);
   const [printed, text] = [said.slice(0, MOST_TEXT), shown.text.slice(0, MOST_TEXT)];
-  return stringify({ raised, reads, after, said: printed, text, leaves: shown.leaves });
+  return stringify({ raised, reads, opened: opened.join("\0"), after, said: printed, text, leaves: shown.leaves });
 }
 
 async function waited(value) {
