@@ -18,7 +18,8 @@ def call(
 
 def answer(text: str, **more: Any) -> str:
     return json.dumps(
-        {"raised": False, "reads": False, "after": "", "said": "", "text": text, "leaves": []} | more
+        {"raised": False, "reads": False, "opened": "", "after": "", "said": "", "text": text, "leaves": []}
+        | more
     )
 
 
