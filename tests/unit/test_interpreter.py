@@ -134,10 +134,10 @@ def test_a_shim_that_starts_no_interpreter_is_chosen_itself(tmp_path: Path) -> N
 def test_only_an_environment_without_the_systems_packages_is_remembered(tmp_path: Path, is_own: bool) -> None:
     venv = fake_venv(tmp_path / "venv")
     write(venv, {"pyvenv.cfg": f"include-system-site-packages = {'false' if is_own else 'true'}\n"})
-    interpreter, answers = Interpreter(str(venv / "bin/python"), str(venv), "checkout"), iter(["a", "b"])
+    interpreter, answers = Interpreter(str(venv / "bin/python"), str(venv), "checkout"), iter(["1", "2"])
 
-    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "a"
-    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "ab"[not is_own]
+    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "1"
+    assert remembered(tmp_path / "cache", interpreter, "where?", lambda: next(answers)) == "12"[not is_own]
 
 
 def test_answers_do_not_accumulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
