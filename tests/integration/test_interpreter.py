@@ -85,6 +85,38 @@ def test_an_editable_install_by_path_does_not_fool_a_check(workspace: Workspace,
     assert done.stdout.decode().startswith(str(workspace.path))
 
 
+@pytest.mark.parametrize("is_below", [False, True])
+def test_packages_installed_editable_from_any_folder_come_from_the_workspace(
+    tmp_path: Path, is_below: bool
+) -> None:
+    files = dict.fromkeys(
+        ("lib/shop/__init__.py", "packages/a/src/alpha/__init__.py", "packages/b/beta.py"), ""
+    )
+    checkout = make_repository(tmp_path / "shop", files)
+    venv = make_venv(checkout / ".venv")
+    finder = FINDER.format(init=f"{checkout}/packages/b/beta.py", folder="", how="append(Finder)")
+    editable = {
+        "shop.pth": f"{checkout}/lib\n",
+        "_alpha.pth": f"{checkout}/packages/a/src\n",
+        "__editable___beta_finder.py": finder.replace('"shop"', '"beta"'),
+        "__editable__.beta.pth": "import __editable___beta_finder\n",
+    }
+    write(site_packages(venv), editable)
+    place = checkout / "packages/b" if is_below else checkout
+    snapshot = take_snapshot(place, issue=1, cache=tmp_path / "cache")
+    mirror = mirror_of(snapshot, tmp_path / "cache")
+    workspace = open_workspace(
+        tmp_path / "cache", mirror, snapshot.commit, name="t.1", subdirectory=snapshot.subdirectory
+    )
+    interpreter = choose_interpreter(made=None, source=checkout, subdirectory="", variables=os.environ)
+
+    assert probe(workspace, interpreter) is None
+    env = environment_for(workspace, interpreter)
+    asked = "import shop, alpha, beta; print(*(each.__file__ for each in (shop, alpha, beta)))"
+    done = subprocess.run(["python", "-c", asked], env=env, capture_output=True, check=True, cwd="/")
+    assert done.stdout.decode().split() == [str(workspace.path / file) for file in files]
+
+
 @pytest.mark.parametrize(("how", "is_fooled"), [("append(Finder)", False), ("insert(0, Finder)", True)])
 def test_an_import_hook_that_wins_over_the_workspace_is_an_error_with_both_paths(
     workspace: Workspace, checkout: Path, how: str, is_fooled: bool

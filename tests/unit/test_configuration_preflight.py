@@ -285,6 +285,36 @@ def test_test_files_among_the_code_are_named_if_nothing_says_how_they_run(tmp_pa
         loaded(tmp_path, installed(tmp_path))
 
 
+MANAGE = "from django.core.management import execute_from_command_line\n"
+MODELS = "from django.test import TestCase\n\nclass T(TestCase):\n    def test_a(self): pass\n"
+
+
+@pytest.mark.parametrize("modules", [("django",), ("django", "pytest")])
+@pytest.mark.parametrize("file", ["orders/tests.py", "tests/test_orders.py"])
+def test_a_django_project_without_pytest_s_settings_is_tested_by_its_manage_py(
+    tmp_path: Path, file: str, modules: tuple[str, ...]
+) -> None:
+    written(tmp_path, {"manage.py": MANAGE, "orders/__init__.py": "", file: MODELS})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=modules))
+
+    assert commands_of(configuration) == {"test-runner": {"manage.py": "python manage.py test"}}
+    assert configuration.unverified == ()
+
+
+@pytest.mark.parametrize(
+    "files", [{"pytest.ini": "[pytest]\n"}, {"tests/test_orders.py": "def test_a(): pass\n"}]
+)
+def test_a_django_project_with_tests_for_pytest_is_tested_by_pytest(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    written(tmp_path, {"manage.py": MANAGE, "tests/test_models.py": MODELS, **files})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("django", "pytest")))
+
+    assert list(commands_of(configuration)["test-runner"]) == ["pytest"]
+
+
 def test_a_runner_of_another_language_is_no_check_of_python(tmp_path: Path) -> None:
     files = {"go.mod": "module example.org/shop\n", "Makefile": "test:\n\tgotestsum\n", "tool.py": ""}
 

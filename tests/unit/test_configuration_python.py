@@ -48,6 +48,55 @@ def test_a_project_with_all_tools_gets_five_specialists_in_the_order_of_the_phas
     assert configuration.unverified == ()
 
 
+WORKSPACE = {
+    "pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\n",
+    "packages/my-a/pyproject.toml": "[tool.pytest.ini_options]\nfilterwarnings = ['error']\n",
+    "packages/my-a/tests/test_core.py": "def test_x(): pass\n",
+    "packages/b/pytest.ini": "[pytest]\naddopts = --cov=b --cov-fail-under=90\n",
+    "packages/b/pyproject.toml": "[project]\nname = 'b'\n",
+    "packages/b/tests/test_core.py": "def test_x(): pass\n",
+    "examples/c/pytest.ini": "[pytest]\n",
+    "examples/c/setup.py": "",
+    "examples/c/test_c.py": "def test_x(): pass\n",
+}
+
+
+def test_packages_with_pytest_settings_of_their_own_are_tested_with_these(tmp_path: Path) -> None:
+    written(tmp_path, WORKSPACE)
+
+    configuration = load_configuration(tmp_path)
+
+    assert commands_of(configuration) == {
+        "test-runner": {
+            "pytest packages/b": "python -m pytest --junitxml={junit} --no-cov --rootdir=. packages/b",
+            "pytest packages/my-a": "python -m pytest --junitxml={junit} --rootdir=. packages/my-a",
+            "pytest": "python -m pytest --junitxml={junit} --ignore=packages/b --ignore=packages/my-a",
+        }
+    }
+    check = check_of(configuration, "test-runner", "pytest packages/b")
+    assert check.why == "packages/b: pytest.ini"
+    assert [each.name for each in configuration.unverified] == ["coverage gate of packages/b"]
+
+
+def test_tests_that_all_lie_in_such_packages_are_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    written(tmp_path, {name: text for name, text in WORKSPACE.items() if not name.startswith("examples")})
+
+    checks = commands_of(load_configuration(tmp_path))["test-runner"]
+
+    assert list(checks) == ["pytest packages/b", "pytest packages/my-a"]
+
+
+@pytest.mark.parametrize(
+    "files", [{"Makefile": "test:\n\tuv run pytest -q\n"}, {"pytest.ini": "[pytest]\ntestpaths = packages\n"}]
+)
+def test_a_project_that_says_how_pytest_runs_all_its_packages_is_run_so(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    written(tmp_path, {**WORKSPACE, **files})
+
+    assert list(commands_of(load_configuration(tmp_path))["test-runner"]) == ["pytest"]
+
+
 def test_each_check_names_the_paths_it_is_given(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, **TESTS, **TOOLS})
 

@@ -234,6 +234,30 @@ def test_a_file_name_with_dots_is_kept_whole_in_an_id(tmp_path: Path) -> None:
     assert failure.name == "tests/t.py::Mypy::check-it.test::testIt"
 
 
+def test_a_test_below_the_root_folder_that_pytest_chose_has_its_place_in_the_workspace(
+    tmp_path: Path,
+) -> None:
+    root = written(tmp_path / "project", {"packages/a/tests/test_a.py": ""})
+    failing = (
+        '<testcase name="test_x" classname="tests.test_a"><failure message="assert 3 == 2">\n'
+        "&gt;   assert 3 == 2\n\npackages/a/tests/test_a.py:7: AssertionError</failure></testcase>"
+    )
+
+    (failure,) = read(tmp_path, "junit", pytest_suite(failing), root=root).failures
+
+    assert failure.location == "packages/a/tests/test_a.py:7"
+    assert failure.name == "tests.test_a::test_x"
+
+
+def test_a_file_in_a_folder_with_a_hyphen_is_found_by_its_module(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"packages/my-lib/tests/test_a.py": ""})
+    failing = '<testcase name="test_x" classname="packages.my-lib.tests.test_a.TestX"><failure/></testcase>'
+
+    (failure,) = read(tmp_path, "junit", pytest_suite(failing), root=root).failures
+
+    assert failure.name == "packages/my-lib/tests/test_a.py::TestX::test_x"
+
+
 def test_pytest_counts_subtests_and_lists_only_the_failing_ones(tmp_path: Path) -> None:
     listed = '<testcase classname="a" name="x"/>'
 

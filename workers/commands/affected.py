@@ -23,7 +23,7 @@ from fixloop.integrity.tool_call import Project, ToolCall, call_of
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.repository.tree import deltas, tracked_in_tree
 from workers.workspaces.ground import Ground, Site
-from workers.workspaces.interpreter import source_roots
+from workers.workspaces.interpreter import import_roots
 
 TESTMON: Final = ".testmondata"
 _DROPPED: Final = (
@@ -82,15 +82,16 @@ def project_on(ground: Ground, top: str, changed: Iterable[str], passed: tuple[s
     tree = tracked_in_tree(workspace.mirror.git, workspace.commit)
     tracked = (path.decode(errors="replace") for path in tree)
     files = frozenset(path.removeprefix(prefix) for path in tracked if path.startswith(prefix))
-    inside = {path.removeprefix(prefix) for path in changed if path.startswith(prefix)}
+    touched = {path.removeprefix(prefix) for path in changed if path.startswith(prefix)}
     declared = declarations_of(directory, toml_of(directory / "pyproject.toml"))
-    roots = (root.relative_to(directory).as_posix() for root in source_roots(directory))
+    roots = import_roots(ground.interpreter, directory, workspace.path)
+    inside = (root.relative_to(directory).as_posix() for root in roots if root.is_relative_to(directory))
     return Project(
         files=files,
         # Tests and documentation last: tools often exclude them.
-        changed=tuple(sorted(files & inside, key=lambda path: (_NOT_SOURCE.search(path) is not None, path))),
+        changed=tuple(sorted(files & touched, key=lambda path: (_NOT_SOURCE.search(path) is not None, path))),
         passed=passed,
-        roots=tuple(root for root in roots if root != "."),
+        roots=tuple(root for root in inside if root != "."),
         addopts=pytest_settings(declared).addopts,
         read=lambda path: text_of(directory / path),
     )

@@ -6,6 +6,7 @@ installed tools. The rest of the worker's environment is left out: no check may 
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,38 +14,12 @@ from typing import Final
 
 from fixloop.machine.interpreters import Interpreter
 from fixloop.machine.variables import allowed_variables
-from workers.workspaces.interpreter import source_roots
+from workers.workspaces.interpreter import import_roots
 from workers.workspaces.workspace import Workspace
 
 CAPTURED: Final = "-o junit_logging=all -o junit_log_passing_tests=false"
 """Makes pytest's report contain a failing test's output, however pytest is started; the project's own addopts stay."""
-_ELSEWHERE: Final = {
-    ".cache": "XDG_CACHE_HOME",
-    ".config": "XDG_CONFIG_HOME",
-    ".local/share": "XDG_DATA_HOME",
-    ".local/state": "XDG_STATE_HOME",
-}
-"""Folders of a home folder, and the variables that move them."""
-_BY_VARIABLE: Final = {
-    "GOPATH": "go",
-    "GOCACHE": ".cache/go-build",
-    "CARGO_HOME": ".cargo",
-    "RUSTUP_HOME": ".rustup",
-    "npm_config_cache": ".npm",
-}
-"""Named by their real paths, because compilers store the paths of their outputs."""
-_BY_LINK: Final = (
-    *(".asdf", ".goenv", ".nodenv", ".nvm", ".pyenv", ".rbenv", ".sdkman", ".tool-versions", ".volta"),
-    *(".local/share/mise", ".local/share/pnpm", ".local/share/uv", ".config/mise", ".config/pip"),
-    *(".bundle", ".gem", ".hex", ".local/share/gem", ".m2/repository", ".mix", ".nuget/packages"),
-    *(".bun", ".pub-cache", ".stack", ".yarn/berry", "Library/Caches", "nltk_data"),
-)
-"""What installed tools need to start, where packages are, and where they come from."""
-_REMEMBERED: Final = frozenset(
-    {"biome", "black", "fixloop", "flake8", "golangci-lint", "mypy", "pylint", "python-entrypoints", "ruff"}
-    | {"rubocop_cache", "semistandard", "standard", "standardx", "staticcheck", "ts-standard"}
-)
-"""Caches of earlier results; some tools fail if they cannot write them."""
+_HOME: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 # Tests that commit need an identity; the user's own is a setting.
 _GITCONFIG: Final = "[user]\n\tname = fixloop\n\temail = fixloop@localhost\n[safe]\n\tdirectory = *\n"
 
@@ -57,7 +32,9 @@ def environment_for(
     caches = Path(tempfile.mkdtemp(prefix="run-", dir=workspace.scratch))
     made = {
         "PYTEST_ADDOPTS": CAPTURED,
-        "PYTHONPATH": os.pathsep.join(map(str, source_roots(workspace.directory))),
+        "PYTHONPATH": os.pathsep.join(
+            map(str, import_roots(interpreter, workspace.directory, workspace.path))
+        ),
         # The caches of tools: an edit of the same size in the same second would otherwise run old bytecode.
         "PYTHONPYCACHEPREFIX": str(caches / "pycache"),
         "MYPY_CACHE_DIR": str(caches / "mypy"),
@@ -107,21 +84,23 @@ def in_own_home(env: Mapping[str, str], workspace: Workspace, variables: Mapping
     (home / ".gitconfig").write_text(_GITCONFIG)
     kept = {}
     if os.path.isabs(variables.get("HOME", "")):
-        kept = {name: _real(place, variables) for name, place in _BY_VARIABLE.items()}
-        linked = {place: _real(place, variables) for place in _BY_LINK}
+        kept = {name: _real(place, variables) for name, place in _HOME["named"].items()}
+        linked = {place: _real(place, variables) for place in _HOME["linked"]}
         linked = {place: target for place, target in linked.items() if os.path.exists(target)}
         with suppress(OSError), os.scandir(_real(".cache", variables)) as caches:
-            linked |= {f".cache/{each.name}": each.path for each in caches if each.name not in _REMEMBERED}
+            linked |= {
+                f".cache/{each.name}": each.path for each in caches if each.name not in _HOME["remembered"]
+            }
         for place, target in linked.items():
             (home / place).parent.mkdir(parents=True, exist_ok=True)
             (home / place).symlink_to(target)
-    kept |= {name: value for name, value in env.items() if name not in _ELSEWHERE.values()}
+    kept |= {name: value for name, value in env.items() if name not in _HOME["moved"].values()}
     git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(workspace.folder)}
     return kept | git | {"HOME": str(home), "PYTHONNOUSERSITE": "1"}
 
 
 def _real(place: str, variables: Mapping[str, str]) -> str:
-    for folder, variable in _ELSEWHERE.items():
+    for folder, variable in _HOME["moved"].items():
         if place.startswith(folder) and os.path.isabs(variables.get(variable, "")):
             return variables[variable] + place.removeprefix(folder)
     return os.path.join(variables["HOME"], place)

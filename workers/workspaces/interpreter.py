@@ -21,6 +21,7 @@ NOT_IMPORTED: Final = frozenset(
     {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}
     | {"bench", "benchmarks", "scripts", "build", "dist"}
 )
+_INSTALLED: Final = re.compile(r"^/.+|(?<=')/[^'\n]+(?=')", re.MULTILINE)
 _DECIDE: Final = frozenset(
     {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONSAFEPATH"}
 )
@@ -50,11 +51,21 @@ sys.stdout.write("\\n" + json.dumps(found) + "\\n")
 """
 
 
-def source_roots(directory: Path) -> list[Path]:
-    """The folders where imports start: `src` if it holds modules and is no package itself, and the directory."""
-    src = directory / "src"
-    holds_modules = not (src / "__init__.py").exists() and any(_modules(src))
-    return [src, directory] if holds_modules else [directory]
+def import_roots(interpreter: Interpreter, directory: Path, top: Path) -> list[Path]:
+    """The folders where imports start: `src` if it holds modules and is no package itself, the directory, and each in
+    the checkout at `top` whose like in the user's is installed editable, which would be imported instead."""
+    src, packages = directory / "src", Path(interpreter.prefix or os.devnull)
+    roots = [directory] if (src / "__init__.py").exists() or not any(_modules(src)) else [src, directory]
+    for file in sorted(packages.glob("lib/python3*/site-packages/*")):
+        # One path a line; setuptools may write the places of single modules instead.
+        is_finder = file.name.startswith("__editable__") and file.suffix == ".py"
+        text = file.read_text(errors="replace") if is_finder or file.suffix == ".pth" else ""
+        for path in map(os.path.normpath, _INSTALLED.findall(text)):
+            place = Path(path).parent if is_finder else Path(path)
+            above = (each for each in (place, *place.parents) if os.path.exists(each / ".git"))
+            inside = [top / place.relative_to(checkout) for checkout in (*above,)[:1]]
+            roots += [root for root in inside if root.is_dir() and root not in roots]
+    return roots
 
 
 def probe_imports(
@@ -70,8 +81,8 @@ def probe_imports(
     """Locate each of the project's top-level packages as a check would, without importing it. If one is found outside
     `top`, the workspace's checkout, the check is invalid: returns a sentence with both paths. With a `cache`, an
     earlier answer of the same environment is enough."""
-    expected = {name: place for root in source_roots(directory)[::-1] for name, place in _modules(root)}
-    program = interpreter.path
+    roots, program = import_roots(interpreter, directory, top), interpreter.path
+    expected = {name: place for root in roots[::-1] for name, place in _modules(root)}
     if not program or not expected:
         return None
 

@@ -11,7 +11,7 @@ from configparser import Error as IniError
 from configparser import RawConfigParser
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 INI_FILES = (
@@ -32,6 +32,14 @@ class Signs(NamedTuple):
     files: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     """`file:section` of an INI file."""
+
+
+_ROWS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SIGNS: Final = {
+    tool: Signs(*(tuple(row.get(field, ())) for field in Signs._fields)) for tool, row in _ROWS.items()
+}
+OTHERS: Final = {tool: row["specialist"] for tool, row in _ROWS.items() if "specialist" in row}
+"""The specialists of tools that only the project knows how to run; reported if found and not run."""
 
 
 class Declarations(NamedTuple):

@@ -5,6 +5,7 @@ Returns the text and writes no file; the text loads to the same checks that were
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,34 +23,8 @@ from fixloop.protocol.specialists import NAMES, specialist
 
 REASON_CHARACTERS: Final = 200
 
-_ITERATIONS: Final = FileSettings.model_fields["max_iterations"]
-HEAD: Final = f"""\
-# What must hold before a feature of this project is finished.
-# Only the specialists named here run, in the order of their phases. Flags of a command win over this file;
-# a fix cannot change its own gates, because they are read once, when a workflow starts.
-
-max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
-
-# The main agent: gets each failure report on its standard input and edits the files in its working directory.
-# Without one, fixloop waits for you. `fixloop run --fixer COMMAND` names it for one run.
-@FIXER@
-# Or it works elsewhere and reads a mailbox (`fixloop mailbox coder --wait`): declare it as [agent.coder], and
-# write agent = "coder" here instead of a command.
-
-# [limits]                           # minutes, attempts and windows; false switches one off (docs/settings.md)
-# fix_minutes = {LimitSettings().fix_minutes:<21g}# then a reminder; five minutes after it a person is asked
-
-# [workspace]
-# setup = "uv sync"                  # makes the environment of a fresh workspace
-# copy = ["src/**/_version.py"]      # ignored files that are needed
-"""
-
-NOTHING_DETECTED: Final = """
-# Nothing that fixloop knows how to run was found here, so name the first command that has to succeed:
-# [specialist.test-runner]
-# command = "make test"              # without a placeholder the exit code decides
-# command = "python -m pytest --junitxml={junit}"      # {junit}, {sarif}, {coverage}, {jest}, {eslint}: reports
-"""
+HEAD, NOTHING_DETECTED = Path(__file__).with_suffix(".txt").read_text("utf-8").split("@NOTHING@\n")
+"""The text before the checks, and the one in place of them if there are none."""
 
 
 class Outcome(NamedTuple):
@@ -108,7 +83,13 @@ def init(
         "timeout_minutes = 30",
         f"{names:<32}# names of variables it may see; it may have a login of its own",
     ]
-    parts = [HEAD.replace("@FIXER@", "\n".join(line if agent else f"# {line}" for line in fixer))]
+    iterations = FileSettings.model_fields["max_iterations"]
+    values = {
+        "@ITERATIONS@": f"{iterations.default:<20}# {iterations.description}",
+        "@MINUTES@": f"{LimitSettings().fix_minutes:<21g}",
+        "@FIXER@": "\n".join(line if agent else f"# {line}" for line in fixer),
+    }
+    parts = [re.sub("@[A-Z]+@", lambda name: values[name[0]], HEAD)]
     for entry in configuration.specialists:
         parts += [f"\n# {specialist(entry.name).phase}\n"]
         parts += [_check(entry, check, measured_coverage, outcomes) for check in entry.checks]

@@ -46,8 +46,11 @@ def sources_of(directory: Path) -> tuple[str, ...]:
 
 def projects_below(directory: Path) -> tuple[str, ...]:
     """The folders one or two levels below that are projects; none if `directory` itself is one."""
-    if any((directory / name).is_file() for name in PROJECT_FILES):
-        return ()
+    return () if any((directory / name).is_file() for name in PROJECT_FILES) else projects_inside(directory)
+
+
+def projects_inside(directory: Path) -> tuple[str, ...]:
+    """The folders one or two levels below that are projects."""
     files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in PROJECT_FILES)
     found = (path.parent for paths in files for path in paths)
     inside = {folder.relative_to(directory) for folder in found}

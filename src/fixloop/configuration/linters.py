@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from fixloop.configuration import layout
-from fixloop.configuration.declarations import Signs, toml_of
+from fixloop.configuration.declarations import SIGNS, Signs, toml_of
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.pre_commit import Hook
 from fixloop.configuration.python_project import PythonProject
@@ -25,15 +25,6 @@ from fixloop.configuration.scopes import (
 )
 
 SPECIALIST: Final = "code-quality"
-RUFF_SIGNS: Final = Signs(dependencies=("ruff",), tables=("ruff",), files=("ruff.toml", ".ruff.toml"))
-BLACK_SIGNS: Final = Signs(dependencies=("black",), tables=("black",))
-YAPF_SIGNS: Final = Signs(dependencies=("yapf",), tables=("yapf",), files=(".style.yapf",))
-MYPY_SIGNS: Final = Signs(
-    dependencies=("mypy",), tables=("mypy",), files=("mypy.ini", ".mypy.ini"), sections=("setup.cfg:mypy",)
-)
-BANDIT_SIGNS: Final = Signs(
-    dependencies=("bandit",), tables=("bandit",), files=(".bandit", "bandit.yaml", "bandit.yml")
-)
 # SARIF is an extra of bandit and may be absent; this format always works, and also names file and line.
 LINES: Final = ("--format", "custom", "--msg-template", "{relpath}:{line}: {test_id} {severity}: {msg}")
 MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
@@ -42,7 +33,7 @@ MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
 def linters(project: PythonProject) -> Iterator[Proposal]:
     """The proposals in the order in which they run."""
     if layout.has_python(project.directory):
-        scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), RUFF_SIGNS)
+        scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), SIGNS["ruff"])
         if scope is not None:
             report = ("--output-format", "sarif", "--output-file", "{sarif}")
             yield _checked(project, scope, "ruff", ("ruff", "check", "--no-fix", *report))
@@ -50,11 +41,11 @@ def linters(project: PythonProject) -> Iterator[Proposal]:
         ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
         if ruff is None:
             tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
-            tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in RUFF_SIGNS.files}
+            tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in SIGNS["ruff"].files}
             ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
         black = None
-        if ruff is not None or not project.declared.place(YAPF_SIGNS):
-            signs = Signs() if ruff is not None else BLACK_SIGNS
+        if ruff is not None or not project.declared.place(SIGNS["yapf"]):
+            signs = Signs() if ruff is not None else SIGNS["black"]
             black = _scope(project, BLACK, ("black", "black-jupyter"), signs)
         if black is not None:
             yield _checked(project, black, "black", ("black", "--check"))
@@ -73,11 +64,11 @@ def _checked(
 
 def _mypy(project: PythonProject) -> Iterator[Proposal]:
     """Run by the project's interpreter, which has its dependencies; else by its hook, if that is installed."""
-    scope = _scope(project, MYPY, ("mypy",), MYPY_SIGNS)
+    scope = _scope(project, MYPY, ("mypy",), SIGNS["mypy"])
     if scope is None:
         return
     declared = project.declared
-    files = (*MYPY_SIGNS.files, "setup.cfg")
+    files = (*SIGNS["mypy"].files, "setup.cfg")
     tables = [declared.table("mypy"), *(dict(declared.section(file, "mypy") or {}) for file in files)]
     named = (table.get(key) for table in tables for key in ("files", "packages", "modules"))
     names_targets = not MYPY_TARGETS.isdisjoint(scope.options) or any(named)
@@ -137,14 +128,14 @@ def scanners(project: PythonProject) -> Iterator[Proposal]:
     """bandit from medium up, its search for passwords, and a parser for files that bandit skips."""
     declared = project.declared
     hook = _hook(project, ("bandit",))
-    why = declared.place(BANDIT_SIGNS) or (hook.why if hook is not None else "")
+    why = declared.place(SIGNS["bandit"]) or (hook.why if hook is not None else "")
     sources = layout.sources_of(project.directory)
     if not why or not sources:
         return
     # bandit does not find the project's settings by itself.
     places = [("-c", "pyproject.toml")] if "bandit" in declared.tools else []
     places += [("--ini", ".bandit")] if declared.section(".bandit", "bandit") is not None else []
-    places += [("-c", name) for name in BANDIT_SIGNS.files if (declared.directory / name).is_file()]
+    places += [("-c", name) for name in SIGNS["bandit"].files if (declared.directory / name).is_file()]
     options: tuple[str, ...] = next(iter(places), ())
     bandit = ("bandit", "-q", "-r", *options)
     need = project.program("bandit")

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from fixloop.configuration import layout
 from fixloop.configuration.commands import PYTHON, option_set
-from fixloop.configuration.declarations import text_of
+from fixloop.configuration.declarations import SIGNS, text_of
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import LAUNCHERS, ProjectCommand
-from fixloop.configuration.python_project import PYTEST, PythonProject, Tests
+from fixloop.configuration.python_project import PythonProject, Tests
 
 USUAL: Final = "test*.py"
 """unittest's default pattern."""
@@ -53,11 +53,20 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
     """One check for each call of the project's own test entry, else for each folder where discovery has to start; none
     if pytest is used, or it is not yet known what is installed."""
     installed, is_pytest = project.installed, tests is not None and tests.runner == "pytest"
-    if installed is None or project.declared.place(PYTEST) or (is_pytest and installed.has_module("pytest")):
-        return
     directory, why = project.directory, tests.why if tests is not None else ""
+    if installed is None or project.declared.place(SIGNS["pytest"]):
+        return
+    by_pytest = is_pytest and installed.has_module("pytest")
+    is_django = "execute_from_command_line" in text_of(directory / "manage.py")
+    if by_pytest and not is_django:
+        return
     files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
     runs, place = _entry(project)
+    if is_django and not any(map(_FUNCTIONS.search, files.values())):
+        django = Run("manage.py", ("python", "manage.py", "test"), ("test",), project.module("django"))
+        runs, place = (runs, place) if runs else ([django], "manage.py")
+    elif by_pytest:
+        return
     if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
         return  # its Makefile may be about another language
     cases = {path for path, text in files.items() if _CASES.search(text)}

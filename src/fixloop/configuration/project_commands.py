@@ -112,7 +112,7 @@ def _split(line: str, why: str) -> Iterator[ProjectCommand]:
         if words[:1] in {("cd",), ("pushd",)}:
             moved = f"{part} && "
         elif words and (moved or any(re.search(r"[|<>`$]|[{}]", word) for word in words)):
-            yield ProjectCommand((), why, moved + part)
+            yield ProjectCommand((), why, moved + part.strip())
         elif words:
             yield ProjectCommand(words, why)
 

@@ -6,17 +6,18 @@ project that merely can measure its coverage has not asked.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatch
-from itertools import takewhile
+from itertools import chain, takewhile
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout, own_tests
-from fixloop.configuration.declarations import Declarations, Signs
-from fixloop.configuration.linters import YAPF_SIGNS, linters, scanners
+from fixloop.configuration.declarations import OTHERS, SIGNS, Declarations, declarations_of, toml_of
+from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
-from fixloop.configuration.python_project import PythonProject, Tests, tests_of
+from fixloop.configuration.python_project import PythonProject, Tests, pytest_settings, tests_of
 from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
@@ -73,22 +74,8 @@ def _percent(value: object) -> float:
     return min(percent, 100.0) if math.isfinite(percent) and percent > 0 else 0.0
 
 
+_SETTINGS: Final = SIGNS["pytest"]._replace(dependencies=())
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
-OTHERS: Final = {
-    "isort": ("code-quality", Signs(("isort",), ("isort",), (".isort.cfg",))),
-    "flake8": ("code-quality", Signs(("flake8",), (), (".flake8",), ("setup.cfg:flake8", "tox.ini:flake8"))),
-    "yapf": ("code-quality", YAPF_SIGNS),
-    "pylint": ("code-quality", Signs(("pylint",), ("pylint",), (".pylintrc", "pylintrc"))),
-    "pyright": ("code-quality", Signs(("pyright",), ("pyright",), ("pyrightconfig.json",))),
-    "basedpyright": ("code-quality", Signs(("basedpyright",), ("basedpyright",))),
-    "pip-audit": ("security", Signs(("pip-audit",))),
-    "safety": ("security", Signs(("safety",))),
-    "semgrep": ("security", Signs(("semgrep",), (), (".semgrep.yml", ".semgrep.yaml"))),
-    "playwright": ("e2e-accessibility", Signs(("playwright", "pytest-playwright"))),
-    "selenium": ("e2e-accessibility", Signs(("selenium",))),
-}
-"""Tools that only the project knows how to run; reported if found and not run."""
-
 REPORTING: Final = frozenset({"flake8", "pylint", "pyright", "basedpyright"})
 CHECKING: Final = frozenset({"--check", "--check-only", "-c", "--diff", "-d"})
 
@@ -101,10 +88,13 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
     if tests is not None and not own:
         yield from _of_kind(project, "unit")
         yield from _of_kind(project, "integration")
-        yield from _pytest(project, tests, gated)
+        members = _of_members(project)
+        yield from chain.from_iterable(members.values())
+        if not members or _holds_tests(project, ["."], members):
+            yield from _pytest(project, tests, gated, members)
     yield from linters(project)
     yield from scanners(project)
-    for tool, (specialist, signs) in OTHERS.items():
+    for tool, specialist in OTHERS.items():
         hook = next((hook.why for hook in project.hooks if hook.id == tool), "")
         for command in project.commands:
             words = arguments_of(tool, command)
@@ -113,7 +103,7 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
                 yield proposal(specialist, tool, (tool, *words), command.why, project.program(tool))
                 break
         else:
-            if why := project.declared.place(signs) or hook:
+            if why := project.declared.place(SIGNS[tool]) or hook:
                 yield proposal(specialist, tool, (), why)
 
 
@@ -130,13 +120,36 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     yield proposal(specialist, "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
 
 
-def _pytest(project: PythonProject, tests: Tests, gated: bool) -> Iterator[Proposal]:
+def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
+    """The tests of each project inside whose own pytest settings count only if pytest is given its folder; none if the
+    project itself has settings or a command for all tests."""
+    found = dict[str, list[Proposal]]()
+    own = (arguments_of("pytest", command) for command in project.commands)
+    is_told = project.declared.place(_SETTINGS) or any(each is not None for each in own)
+    for folder in () if is_told else layout.projects_inside(project.directory):
+        place = project.directory / folder
+        declared = declarations_of(place, toml_of(place / "pyproject.toml"))
+        member = project._replace(declared=declared, pytest=pytest_settings(declared), commands=())
+        settings, coverage = declared.place(_SETTINGS), coverage_of(member)
+        if settings and layout.NOT_SOURCES.isdisjoint(Path(folder).parts) and _holds_tests(member, ["."]):
+            # Tests are named by their paths in the whole project, and coverage would be measured with its settings.
+            command = (*COMMAND, *(("--no-cov",) if coverage.is_measured else ()), "--rootdir=.", folder)
+            kind, why, needs = "test-runner", f"{folder}: {settings}", _needs(member)
+            gate = proposal(kind, f"coverage gate of {folder}", (), why)
+            tests = proposal(kind, f"pytest {folder}", command, why, *needs, tool="pytest", runs_tests=True)
+            found[folder] = [tests, gate] if coverage.fail_under else [tests]
+    return found
+
+
+def _pytest(
+    project: PythonProject, tests: Tests, gated: bool, members: Collection[str]
+) -> Iterator[Proposal]:
     coverage = coverage_of(project)
     own = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
     # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
-    words = (*scope.options, *scope.paths)
+    words = (*scope.options, *scope.paths, *(f"--ignore={folder}" for folder in members))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))
@@ -165,11 +178,14 @@ def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
     return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
 
 
-def _holds_tests(project: PythonProject, paths: Sequence[str]) -> bool:
+def _holds_tests(project: PythonProject, paths: Sequence[str], without: Collection[str] = ()) -> bool:
     patterns = project.pytest.patterns or layout.TEST_FILES
     places = [project.directory / path for path in paths]
     files = (file for place in places if place.is_dir() for file in layout.files_below(place))
-    named = any(fnmatch(file.name, pattern) for file in files for pattern in patterns)
+    own = (
+        file for file in files if not any(file.is_relative_to(project.directory / each) for each in without)
+    )
+    named = any(fnmatch(file.name, pattern) for file in own for pattern in patterns)
     return named or any(place.suffix == ".py" for place in places)
 
 

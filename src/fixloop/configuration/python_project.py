@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout
 from fixloop.configuration.declarations import (
+    SIGNS,
     Declarations,
-    Signs,
     declarations_of,
     table_in,
     text_of,
@@ -26,12 +26,6 @@ from fixloop.configuration.pre_commit import Hook, hooks_of
 from fixloop.configuration.project_commands import ProjectCommand, project_commands
 
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
-PYTEST: Final = Signs(
-    dependencies=("pytest",),
-    tables=("pytest",),
-    files=("pytest.ini", ".pytest.ini", *_TOMLS),
-    sections=("setup.cfg:tool:pytest", "tox.ini:pytest"),
-)
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
 
 
@@ -81,7 +75,7 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     below = layout.files_below(directory)
     files = [path for path in below if any(fnmatch(path.name, pattern) for pattern in patterns)]
     said = _said_by_names(directory, settings, files)
-    place = declared.place(PYTEST)
+    place = declared.place(SIGNS["pytest"])
     if installed is None or not installed.has_module("pytest"):
         if installed is not None and not place:
             found = list(layout.unittest_files(directory))

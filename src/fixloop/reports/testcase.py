@@ -15,7 +15,7 @@ from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import CONTEXT_BYTES, cut, plain, short_name
 from fixloop.reports.report import failure_of, place_in
-from fixloop.reports.tracebacks import deepest, error_type, line_in, raised_in
+from fixloop.reports.tracebacks import deepest, error_type, frames_in, line_in, raised_in
 from fixloop.reports.tree import SourceTree
 
 # Values that GoogleTest and CTest write as an attribute; others write an element.
@@ -103,11 +103,13 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
 
 
 def _with_place(failure: Failure, element: Element, context: str, tree: SourceTree) -> Failure:
-    # `tests/test_a.py` for the class `tests.test_a` when the text names that file.
+    # `tests/test_a.py` for the class `tests.test_a` when the text names that file, or `packages/a/tests/test_a.py`.
     classname = element.get("classname", "")
     named = f"{classname.replace('.', '/')}.py"
     is_in_text = classname and named in failure.message and line_in(failure.message, named)
-    file = failure.file or (named if is_in_text else place_in(failure.message, tree)[0])
+    inner = (one.file for one in frames_in(failure.message, tree) if one.file.endswith(f"/{named}"))
+    place = next(inner, named) if is_in_text else place_in(failure.message, tree)[0]
+    file = failure.file or place
     given = element.get("line") or ""
     is_positive = given.isascii() and given.isdigit() and int(given[:9]) > 0
     line = line_in(failure.message, file) or (int(given) if is_positive else None)

@@ -12,6 +12,8 @@ from typing import Final
 
 from fixloop.protocol.limits import NAME_BYTES, clean, cut
 
+# A module, or a folder such as `my-package` that pytest names like one.
+_PART: Final = re.compile(r"[\w-]+")
 # A drive or a URL: neither is a path below the workspace.
 _ELSEWHERE: Final = re.compile(r"/?[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -54,7 +56,7 @@ class SourceTree:
         parts = dotted.split(".")
         folder = ""
         for place, part in enumerate(parts):
-            if not part.isidentifier():
+            if not _PART.fullmatch(part):
                 break
             path = posixpath.join(folder, part)
             if self.has_file(f"{path}.py"):
