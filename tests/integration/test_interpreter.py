@@ -14,7 +14,7 @@ from fixloop.repository.snapshot import mirror_of, take_snapshot
 from tests.fixtures.repositories import make_repository, write
 from tests.unit.test_interpreter import fake_venv
 from workers.workspaces.environment import environment_for
-from workers.workspaces.interpreter import probe_imports
+from workers.workspaces.interpreter import import_roots, probe_imports
 from workers.workspaces.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.slow
@@ -115,6 +115,18 @@ def test_packages_installed_editable_from_any_folder_come_from_the_workspace(
     asked = "import shop, alpha, beta; print(*(each.__file__ for each in (shop, alpha, beta)))"
     done = subprocess.run(["python", "-c", asked], env=env, capture_output=True, check=True, cwd="/")
     assert done.stdout.decode().split() == [str(workspace.path / file) for file in files]
+
+
+@pytest.mark.parametrize("place", ["site-packages", "dist-packages"])
+def test_a_package_installed_editable_without_an_environment_comes_from_the_workspace(
+    workspace: Workspace, checkout: Path, tmp_path: Path, place: str
+) -> None:
+    write(tmp_path / "usr", {"bin/python": "", f"lib/python3.11/{place}/tool.pth": f"{checkout}/lib\n"})
+    (workspace.path / "lib").mkdir()
+
+    interpreter = Interpreter(str(tmp_path / "usr/bin/python"), "", "PATH")
+
+    assert import_roots(interpreter, workspace.directory, workspace.path)[-1] == workspace.path / "lib"
 
 
 @pytest.mark.parametrize(("how", "is_fooled"), [("append(Finder)", False), ("insert(0, Finder)", True)])

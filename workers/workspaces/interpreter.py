@@ -54,9 +54,11 @@ sys.stdout.write("\\n" + json.dumps(found) + "\\n")
 def import_roots(interpreter: Interpreter, directory: Path, top: Path) -> list[Path]:
     """The folders where imports start: `src` if it holds modules and is no package itself, the directory, and each in
     the checkout at `top` whose like in the user's is installed editable, which would be imported instead."""
-    src, packages = directory / "src", Path(interpreter.prefix or os.devnull)
+    src, program = directory / "src", os.path.realpath(interpreter.path)
+    # Without an environment, as in a container, packages are beside the interpreter.
+    packages = Path(interpreter.prefix or os.path.dirname(os.path.dirname(program)))
     roots = [directory] if (src / "__init__.py").exists() or not any(_modules(src)) else [src, directory]
-    for file in sorted(packages.glob("lib/python3*/site-packages/*")):
+    for file in sorted(packages.glob("lib/python3*/*-packages/*")):
         # One path a line; setuptools may write the places of single modules instead.
         is_finder = file.name.startswith("__editable__") and file.suffix == ".py"
         text = file.read_text(errors="replace") if is_finder or file.suffix == ".pth" else ""
