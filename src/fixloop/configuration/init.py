@@ -22,34 +22,11 @@ from fixloop.protocol.specialists import NAMES, specialist
 
 REASON_CHARACTERS: Final = 200
 
-_ITERATIONS: Final = FileSettings.model_fields["max_iterations"]
-HEAD: Final = f"""\
-# What must hold before a feature of this project is finished.
-# Only the specialists named here run, in the order of their phases. Flags of a command win over this file;
-# a fix cannot change its own gates, because they are read once, when a workflow starts.
-
-max_iterations = {_ITERATIONS.default:<20}# {_ITERATIONS.description}
-
-# The main agent: gets each failure report on its standard input and edits the files in its working directory.
-# Without one, fixloop waits for you. `fixloop run --fixer COMMAND` names it for one run.
-@FIXER@
-# Or it works elsewhere and reads a mailbox (`fixloop mailbox coder --wait`): declare it as [agent.coder], and
-# write agent = "coder" here instead of a command.
-
-# [limits]                           # minutes, attempts and windows; false switches one off (docs/settings.md)
-# fix_minutes = {LimitSettings().fix_minutes:<21g}# then a reminder; five minutes after it a person is asked
-
-# [workspace]
-# setup = "uv sync"                  # makes the environment of a fresh workspace
-# copy = ["src/**/_version.py"]      # ignored files that are needed
-"""
-
-NOTHING_DETECTED: Final = """
-# Nothing that fixloop knows how to run was found here, so name the first command that has to succeed:
-# [specialist.test-runner]
-# command = "make test"              # without a placeholder the exit code decides
-# command = "python -m pytest --junitxml={junit}"      # {junit}, {sarif}, {coverage}, {jest}, {eslint}: reports
-"""
+# The beginning of the file, and what it says instead of checks if none were detected.
+HEAD: Final = (Path(__file__).with_name("head.txt").read_text("utf-8")).format(
+    iterations=FileSettings.model_fields["max_iterations"], minutes=LimitSettings().fix_minutes
+)
+NOTHING_DETECTED: Final = Path(__file__).with_name("nothing_detected.txt").read_text("utf-8")
 
 
 class Outcome(NamedTuple):
