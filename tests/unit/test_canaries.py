@@ -146,6 +146,11 @@ def test_discovery_finds_a_canary_in_the_package_where_the_tests_are() -> None:
             "test/c0.test.js",
         ),
         (
+            ("sh", "-c", 'pnpm run build:lib && node_modules/.bin/mocha test -R xunit -O "output={junit}"'),
+            "node_modules/.bin/mocha --reporter xunit --reporter-option output={junit} --exit --grep c0 "
+            "test/c0.test.js",
+        ),
+        (
             "node --import ./src/jest.setup.js --test --test-name-pattern=a test",
             "node --import ./src/jest.setup.js --test --test-reporter=junit --test-reporter-destination={junit} "
             "test/c0.test.js",

@@ -43,12 +43,21 @@ def test_tags_and_limits_come_from_the_project_s_own_command(tmp_path: Path) -> 
     assert found[0].why == f"{WORKFLOW}: test"
 
 
-def test_a_workspace_is_checked_module_by_module(tmp_path: Path) -> None:
-    files = {"go.work": "go 1.22\n\nuse (\n\t.\n\t./tools/gen\n)\n", "a_test.go": ""}
+@pytest.mark.parametrize(
+    ("uses", "packages"),
+    [
+        ("use (\n\t.\n\t./tools/gen\n)", "./... ./tools/gen/..."),
+        ("use (\n\t./app // the program\n\t// ./old\n\t./lib\n)", "./app/... ./lib/..."),
+        (
+            'use app // the program\nuse "./lib"\n\nreplace (\n\texample.com/a => ./a\n)',
+            "./app/... ./lib/...",
+        ),
+    ],
+)
+def test_a_workspace_is_checked_module_by_module(tmp_path: Path, uses: str, packages: str) -> None:
+    found = go.proposals(written(tmp_path, {"go.work": f"go 1.22\n\n{uses}\n", "a_test.go": ""}))
 
-    found = go.proposals(written(tmp_path, files))
-
-    assert commands(found)["go vet"] == "go vet ./... ./tools/gen/..."
+    assert commands(found)["go vet"] == f"go vet {packages}"
 
 
 def test_a_go_linter_is_used_if_it_is_configured(tmp_path: Path) -> None:

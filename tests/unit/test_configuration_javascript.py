@@ -109,6 +109,108 @@ def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(
     assert set(commands(project(tmp_path, scripts))) == {"tsc", "vitest"}
 
 
+@pytest.mark.parametrize(
+    ("scripts", "loaded", "command"),
+    [
+        (
+            {"prepare": "tsc", "test": "nyc vows test/*.js"},
+            "require('../dist/sets')",
+            "npm run prepare && npm run test",
+        ),
+        (
+            {"prepare": "husky", "build": "tsc", "test": "mocha 'test/**'"},
+            "import { parse } from '../../dist'",
+            "npm run build && "
+            "node_modules/.bin/mocha 'test/**' --reporter xunit --reporter-option \"output={junit}\"",
+        ),
+        (
+            {"prepare": "npm run build", "build": "tsc", "test": "mocha test/*.js"},
+            'const parse = require("..");',
+            "npm run prepare && "
+            'node_modules/.bin/mocha test/*.js --reporter xunit --reporter-option "output={junit}"',
+        ),
+        (
+            {"prepare": "tsc", "test": "node test/parse.test.js"},
+            "import { parse } from 'parse/sub'",
+            "npm run prepare && npm run test",
+        ),
+        (
+            {"build": "tsc", "test": "node --test dist/"},
+            "nothing",
+            'npm run build && node --test-reporter=junit "--test-reporter-destination={junit}" --test dist/',
+        ),
+    ],
+)
+def test_what_tests_load_from_an_ignored_folder_is_built_before_them(
+    tmp_path: Path, scripts: dict[str, str], loaded: str, command: str
+) -> None:
+    written(tmp_path, {".gitignore": "node_modules\n/dist/\n", "test/parse.test.js": loaded})
+
+    (found,) = (
+        each for each in project(tmp_path, scripts, name="parse", main="./dist/index.js") if each.runs_tests
+    )
+
+    assert found.check.command[:2] == ("sh", "-c")
+    assert found.check.command[2] == command
+
+
+@pytest.mark.parametrize(
+    ("scripts", "ignored", "loaded"),
+    [
+        ({"prepare": "tsc", "test": "mocha"}, "dist", "import { parse } from '../src/parse.js'"),
+        ({"prepare": "tsc", "test": "mocha"}, "coverage", "import { parse } from '../dist/parse.js'"),
+        ({"prepare": "husky", "test": "mocha"}, "dist", "import { parse } from '../dist/parse.js'"),
+        ({"build": "tsc", "pretest": "npm run build", "test": "mocha"}, "dist", "require('../dist')"),
+        ({"prepare": "tsc", "test": "tsc -p . && mocha"}, "dist", "require('../dist')"),
+        ({"build": "tsc", "test": "vitest"}, "dist", "import { parse } from 'parse'; import '../src/a'"),
+        ({"prepare": "tsc", "test": "mocha"}, "dist", "path.join(__dirname, '..', 'parse')"),
+    ],
+)
+def test_nothing_is_built_before_tests_that_build_it_or_load_sources(
+    tmp_path: Path, scripts: dict[str, str], ignored: str, loaded: str
+) -> None:
+    written(tmp_path, {".gitignore": f"{ignored}\n", "test/parse.js": loaded})
+
+    found = project(tmp_path, scripts, name="parse", main="dist/index.js")
+
+    assert all(each.check.command[0] != "sh" for each in found)
+
+
+def test_what_installing_builds_is_there_for_checks_that_look_for_imported_modules(tmp_path: Path) -> None:
+    written(tmp_path, {".gitignore": "build\n", "browser.js": "import { parse } from './build/lib/parse.js'"})
+    scripts = {
+        "prepare": "npm run compile",
+        "compile": "tsc",
+        "lint": "eslint . && prettier -c .",
+        "check": "gts lint",
+    }
+
+    found = commands(project(tmp_path, scripts, devDependencies={"gts": "5"}))
+
+    assert found["npm run check"] == "sh -c npm run prepare && npm run check"
+    assert found["eslint"] == 'sh -c npm run prepare && node_modules/.bin/eslint . -f json -o "{eslint}"'
+    assert found["prettier"] == "node_modules/.bin/prettier . --check"
+    assert found["tsc"] == "node_modules/.bin/tsc --noEmit --pretty false"
+
+
+def test_a_script_that_runs_whole_after_a_build_may_run_the_configured_linter(tmp_path: Path) -> None:
+    written(tmp_path, {".gitignore": "build\n", "browser.js": "import './build/lib/parse.js'"})
+
+    (found,) = project(
+        tmp_path, {"prepare": "rollup", "check": "gts lint"}, ".eslintrc", devDependencies={"eslint": "9"}
+    )
+
+    assert found.check.name == "npm run check"
+
+
+def test_a_script_run_whole_needs_the_dependencies_it_calls(tmp_path: Path) -> None:
+    scripts, tools = {"check": "gts lint && make"}, {"gts": "5", "make": "1", "tsx": "4"}
+
+    (found,) = project(tmp_path, scripts, devDependencies=tools)
+
+    assert [need.name for need in found.needs][2:] == ["node_modules/.bin/gts", "node_modules/.bin/make"]
+
+
 def test_a_pattern_that_matches_files_needs_no_build(tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"types": "tsc --checkJS index.js lib/*.js --noEmit"}, "lib/help.js")
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.protocol.failures import Failure, Severity, same_failures
-from fixloop.reports.output import failures_in, measure_of, whole_failure
+from fixloop.reports.output import failures_in, measure_of, whole_failure, without_packages
+from fixloop.reports.symptoms import counted
 from fixloop.reports.tree import SourceTree
 from tests.fixtures.reports.samples import written
 
@@ -352,6 +353,7 @@ AVA = """\
             "tests/test_a.py:4",
             "AssertionError: Lists differ: [1] != [2]\n",
         ),
+        (UVU.replace('"', 'Pairs  "', 1), "Pairs > short, (compat)", "test/kv.js:5", "Expected values"),
         (UVU, "short, (compat)", "test/kv.js:5", "Expected values to be strictly equal:  (is)\n"),
         (AVA, "concurrency: 1", "test/kv.js:5", "test/kv.js:5\n"),
     ],
@@ -386,6 +388,43 @@ def test_the_comments_below_a_failing_point_of_tap_are_its_message(tree: SourceT
     (failure,) = failures_in("1..1\nnot ok 1 adds\n# (in a.bats)\n#  `x' failed\n", "bats", tree)
 
     assert (failure.name, failure.message) == ("adds", "adds\n# (in a.bats)\n#  `x' failed")
+
+
+def test_what_npm_prints_before_a_script_is_not_the_message() -> None:
+    output = (
+        "\n> shop@1.0.0 pretest\n> npm run build\n\n\n> shop@1.0.0 test\n> node test.js\n\nno tests found\n"
+    )
+
+    assert whole_failure(output, "npm test", "npm run test", 1).message == "no tests found"
+    assert whole_failure(output + "row\n" * 300, "npm test", "npm run test", 1).message.startswith("row\n")
+
+
+def test_what_packages_print_is_read_without_their_names_and_their_files_are_found(tmp_path: Path) -> None:
+    tree = SourceTree(
+        written(tmp_path, {"packages/core/src/clamp.ts": "", "packages/core/test/clamp.test.ts": ""})
+    )
+    output = """
+> shop@ test /tmp/shop
+packages/core test$ vitest run
+packages/app test$ vitest run
+packages/core test:  FAIL  test/clamp.test.ts > clamp > high
+packages/core test:  ❯ test/clamp.test.ts:6:36
+packages/core test: src/clamp.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.
+packages/core test:       Tests  1 failed | 3 passed (4)
+packages/app test:       Tests  3 passed (3)
+packages/web test: was never started
+"""
+
+    read = without_packages(output, tree)
+
+    assert "\n FAIL  packages/core/test/clamp.test.ts > clamp > high\n" in read
+    assert "\n ❯ packages/core/test/clamp.test.ts:6:36\n" in read
+    assert [failure.file for failure in failures_in(read, "pnpm test", tree)] == [
+        "packages/core/src/clamp.ts"
+    ]
+    assert counted(output) is None
+    assert counted(read) == 7
+    assert "\npackages/web test: was never started\n" in read
 
 
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:

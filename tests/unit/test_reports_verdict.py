@@ -208,6 +208,17 @@ def test_the_program_behind_variables_is_the_one_that_is_missing(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    "said", ["sh: 1: gts: not found", "sh: gts: not found", "bash: line 1: gts: command not found"]
+)
+def test_the_program_that_a_package_manager_s_shell_misses_is_named(tmp_path: Path, said: str) -> None:
+    output = f"> shop@1.0.0 check\n> gts lint\n\n{said}\n"
+
+    result = judged(tmp_path, ("npm", "run", "check"), 127, output)
+
+    assert result.reason.startswith("`gts` was not found")
+
+
+@pytest.mark.parametrize(
     ("command", "exit_code", "output", "is_final"),
     [
         (("python", "-m", "pytest"), 4, "ERROR: usage: pytest\nerror: unrecognized arguments: --cov", True),

@@ -1,5 +1,6 @@
 """Proposes checks for a Go module or workspace. Reads files only."""
 
+import posixpath
 import re
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -11,7 +12,7 @@ from fixloop.configuration.project_commands import makefile_and_ci_commands
 # Options that select tests or limit their time; -race is left out, because it needs a C compiler.
 _KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
 _WITH_VALUE: Final = frozenset({"-tags", "-timeout", "-mod", "-skip", "-run"})
-_USED: Final = re.compile(r"^\s*(?:use\s+)?(\.\S*)\s*$", re.MULTILINE)
+_USED: Final = re.compile(r"^\s*use\s*(?:\(([^)]*)\)|([^\s(].*))", re.MULTILINE)
 _GO: Final = Need("program", "go", "install Go: https://go.dev/doc/install")
 _LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
 
@@ -24,8 +25,9 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     packages: tuple[str, ...] = ("./...",)
     if file == "go.work":
         # The packages of each module it uses: `./...` at its root may belong to none.
-        used = (PurePosixPath(path) for path in _USED.findall(text_of(directory / file)))
-        packages = tuple("./..." if path == PurePosixPath() else f"./{path}/..." for path in used) or packages
+        used = " ".join(map(" ".join, _USED.findall(re.sub("//.*", "", text_of(directory / file)))))
+        paths = (PurePosixPath(path.strip('"`')) for path in used.split())
+        packages = tuple(posixpath.join(".", *path.parts, "...") for path in paths) or packages
     own = next((one for one in makefile_and_ci_commands(directory) if one.words[:2] == ("go", "test")), None)
     kept = []
     words = iter(own.words[2:] if own is not None else ())
@@ -44,6 +46,5 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     vet = ("go", "vet", *(option for option in kept if option.startswith("-tags=")), *packages)
     found.append(proposal("code-quality", "go vet", vet, file, _GO))
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
-        lint = ("golangci-lint", "run")
-        found.append(proposal("code-quality", "golangci-lint", lint, configured, _GO, _LINTER))
+        found.append(proposal("code-quality", _LINTER.name, (_LINTER.name, "run"), configured, _GO, _LINTER))
     return tuple(found)

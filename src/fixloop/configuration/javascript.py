@@ -6,15 +6,18 @@ calls of known tools is run by its package manager. Reads files only.
 
 import json
 import re
+import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from glob import glob
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import option_set
-from fixloop.configuration.declarations import table_in
+from fixloop.configuration.declarations import table_in, text_of
+from fixloop.configuration.layout import files_below
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
@@ -28,6 +31,8 @@ class Tool(NamedTuple):
     """Options to remove: they watch, write or choose another report. Those ending in `=` take a value."""
     asks: frozenset[str] = frozenset()
     """A call is a check only with one of these."""
+    resolves: bool = False
+    """It looks for the modules that the code imports."""
 
 
 _TABLES: Final = tomllib.loads(Path(__file__).with_name("javascript.toml").read_text())
@@ -37,30 +42,30 @@ TOOLS: Final[Mapping[str, Tool]] = {
         tuple(each.get("report", ())),
         option_set(each.get("dropped", "")),
         option_set(each.get("asks", "")),
+        each.get("resolves", False),
     )
     for each in _TABLES["tool"]
     for name in each["names"]
 }
 BUILDERS: Final = frozenset({"tsc", "tsgo", "vue-tsc"})
-_TEST_SCRIPTS: Final = ("test", "tests", "test:unit", "unit", "test:run", "test:ci")
-_CHECK_SCRIPT: Final = re.compile(
-    r"(?:lint|eslint|type-?check|check-?types|types|tsc|check|format:check|fmt:check|prettier:check|standard)"
-)
-# Scripts of these names are no checks; names with `//` are comments in npm.
-_NO_CHECK: Final = re.compile(
-    r"^//|(?:^|[:-])(?:dev|watch|start|serve|fix|write|format|release|publish\w*|pre\w+|post\w+|docs?|bench\w*|e2e)(?:$|[:-])"
-)
+_SCRIPTS: Final = _TABLES["scripts"]
 # Not a shell pattern, despite the braces.
 _PLACEHOLDER: Final = re.compile(r"\{(?:junit|jest|eslint)\}")
 _WRITES: Final = re.compile(r"--(?:fix|write)\b")
+_SOURCE_FILE: Final = r"\.[cm]?[jt]sx?$"
+_TEST_FILE: Final = rf"(?:/_*(?:tests?|specs?)_*/.*|[./](?:test|spec)){_SOURCE_FILE}"
+_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
 
 
 class _Project(NamedTuple):
     directory: Path
+    package: Mapping[str, Any]
     dependencies: Mapping[str, Any]
     scripts: Mapping[str, str]
     manager: str
     install: str
+    builders: Mapping[bool, str] = MappingProxyType({})
+    """The script that makes what test files load and git ignores (True), or what any file does (False)."""
 
 
 def proposals(directory: Path) -> tuple[Proposal, ...]:
@@ -75,17 +80,18 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     managers = (each for each in _TABLES["manager"] if (directory / each["lock"]).is_file())
     locks = [(each["name"], each["install"]) for each in managers]
     named = str(package.get("packageManager", "")).partition("@")[0]
-    manager = named if named in {"npm", "pnpm", "yarn", "bun"} else locks[0][0] if locks else "npm"
+    manager = named if named in _MANAGERS else locks[0][0] if locks else "npm"
     install = next((command for name, command in locks if name == manager), f"{manager} install")
     declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
-    project = _Project(directory, declared, scripts, manager, install)
+    project = _Project(directory, package, declared, scripts, manager, install)
+    project = project._replace(builders={kind: _builder(project, for_tests=kind) for kind in (True, False)})
     found = list(_of_tests(project))
-    for name in sorted(project.scripts, key=lambda name: not _CHECK_SCRIPT.match(name)):
+    for name in sorted(project.scripts, key=lambda name: not re.match(_SCRIPTS["checks"], name)):
         done = {each.tool for each in found}
         found += [each for each in _of_script(name, project) if each.tool not in done]
     done = {each.tool for each in found}
     # What a whole script comes to is not known: it may run a configured linter, on some files only.
-    called = {each.runs_tests for each in found if each.runs_tests or each.check.command[0] == manager}
+    called = {each.runs_tests for each in found if each.runs_tests or each.tool.partition(" ")[0] == manager}
     for known in _TABLES["configured"]:
         files = sorted(file.name for pattern in known["files"] for file in project.directory.glob(pattern))
         where = files[0] if files else f"package.json: {known['key']}" if known.get("key") in package else ""
@@ -102,30 +108,71 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
 
 
 def _of_tests(project: _Project) -> Iterator[Proposal]:
-    name = next((name for name in _TEST_SCRIPTS if name in project.scripts), "")
+    name = next((name for name in _SCRIPTS["tests"] if name in project.scripts), "")
     if not name or "no test specified" in project.scripts[name]:
         return
     calls = calls_of(name, project.scripts)
     if calls and all(_is_check(call, project) for call in calls):
         for call in calls:
-            yield _proposal(call, f"package.json: scripts.{name}", project)
+            yield _proposal(call, f"package.json: scripts.{name}", project, name)
     else:
         yield _whole(name, project, runs_tests=True)
 
 
+def _builder(project: _Project, *, for_tests: bool) -> str:
+    """The script that makes what files load and git ignores, which no workspace has; empty if they load nothing of that
+    kind. Linters only get what installing makes, as they seldom need more."""
+    scripts, hooks = project.scripts, _SCRIPTS["hooks"]
+    names = _SCRIPTS["builds"] if for_tests else _SCRIPTS["builds"][:1]
+    builder = next((name for name in names if not re.search(hooks, scripts.get(name, "husky"))), "")
+    rules = re.findall(r"^/?(\w[\w-]*)/?$", text_of(project.directory / ".gitignore"), re.MULTILINE)
+    folders = "|".join({*rules} - {"node_modules", "coverage"})
+    if not builder or not folders:
+        return ""
+    loaded = rf"['\"](?:\.\.?/)+(?:{folders})(?:/[^'\"]*)?['\"]"
+    entries = json.dumps([project.package.get(key) for key in ("main", "module", "exports")])
+    if re.search(rf'"(?:\./)?(?:{folders})/', entries):
+        # A bundler may be told to find the package's own name among its sources; a script for installing is harmless.
+        own = rf"|{re.escape(str(project.package.get('name')))}(?:/[^'\"]*)?" if builder == "prepare" else ""
+        loaded += rf"|\b(?:from|import|require)\b[\s(]*['\"](?:(?:\.\./?)+{own})['\"]"
+    paths = ((path, f"/{path.relative_to(project.directory)}") for path in files_below(project.directory))
+    files = (path for path, name in paths if re.search(_TEST_FILE if for_tests else _SOURCE_FILE, name))
+    calls = " ".join(scripts.get(name, "") for name in _SCRIPTS["tests"] if for_tests)
+    is_called = re.search(rf"(?<![\w./-])(?:\./)?(?:{folders})(?:/|\s|$)", calls)
+    return builder if is_called or any(re.search(loaded, text_of(path)) for path in files) else ""
+
+
+def _built(command: tuple[str, ...], script: str, project: _Project, *, for_tests: bool) -> tuple[str, ...]:
+    """`command` of the script `script`, after the build that it needs and does not make itself."""
+    builder = project.builders[for_tests]
+    if not builder or _words(script, project.scripts) & {builder, *_words(builder, project.scripts)}:
+        return command
+    words = (f'"{word}"' if _PLACEHOLDER.search(word) else shlex.quote(word) for word in command)
+    line = command[2] if command[:2] == ("sh", "-c") else " ".join(words)
+    return ("sh", "-c", f"{project.manager} run {builder} && {line}")
+
+
+def _words(name: str, scripts: Mapping[str, str]) -> frozenset[str]:
+    """The words of a script and of the scripts that they name, without those for calling scripts."""
+    text = " ".join(scripts.get(each, "") for each in (f"pre{name}", name, f"post{name}"))
+    found = frozenset(re.findall(r"(?<![\w./-])[A-Za-z][\w:.-]*", text)) - {*_MANAGERS, "run", name}
+    others = {each: text for each, text in scripts.items() if each != name}
+    return found.union(*(_words(each, others) for each in found & others.keys()))
+
+
 def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
     """The linters and type checkers of one script, without tests, which are in the test script."""
-    if _NO_CHECK.search(name) or name in _TEST_SCRIPTS:
+    if re.search(_SCRIPTS["no_checks"], name) or name in _SCRIPTS["tests"]:
         return
     calls = calls_of(name, project.scripts)
     known = [call for call in calls or () if call.tool in TOOLS and _is_asked(call)]
-    if _CHECK_SCRIPT.fullmatch(name) and (calls is None or len(known) < len(calls)):
+    if re.fullmatch(_SCRIPTS["checks"], name) and (calls is None or len(known) < len(calls)):
         if not _WRITES.search(project.scripts[name]):
             yield _whole(name, project, runs_tests=False)
         return
     for call in known:
         if not TOOLS[call.tool].tests:
-            yield _proposal(call, f"package.json: scripts.{name}", project)
+            yield _proposal(call, f"package.json: scripts.{name}", project, name)
 
 
 def _is_asked(call: Call) -> bool:
@@ -147,7 +194,7 @@ def _is_check(call: Call, project: _Project) -> bool:
     return re.search(r'"noEmit"\s*:\s*true', text) is not None
 
 
-def _proposal(call: Call, where: str, project: _Project) -> Proposal:
+def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Proposal:
     tool = TOOLS[call.tool]
     kept = tuple(_kept(call, tool))
     if call.tool == "vitest" and kept[:1] != ("run",):
@@ -169,6 +216,8 @@ def _proposal(call: Call, where: str, project: _Project) -> Proposal:
         command = ("sh", "-c", line)
     else:
         command = tuple(plain(word) for word in command)
+    if tool.tests or tool.resolves:
+        command = _built(command, script, project, for_tests=tool.tests)
     return proposal(
         "test-runner" if tool.tests else "code-quality",
         "node --test" if call.tool == "node" else call.tool,
@@ -195,7 +244,6 @@ def _kept(call: Call, tool: Tool) -> Iterator[str]:
 
 def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     """The script run by its package manager, with the report options of its last tool, which gets added arguments."""
-    run = (project.manager, "run", name)
     report: tuple[str, ...] = ()
     last = project.scripts[name].rpartition("&&")[2].strip() if runs_tests else ""
     calls = calls_of("last", {"last": last}) or ()
@@ -206,12 +254,16 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
         if tool is not None and takes_report and calls[0].words == tuple(_kept(calls[0], tool)):
             report = tool.report
     separator = ("--",) if report and project.manager == "npm" else ()
+    command = (project.manager, "run", name, *separator, *report)
+    command = _built(command, name, project, for_tests=runs_tests)
     label = f"{project.manager} {name}" if name == "test" else f"{project.manager} run {name}"
     needs = [Need("program", project.manager, f"install {project.manager}")]
     if project.dependencies:
         needs.append(Need("file", "node_modules", project.install))
+    tools = {each.tool for each in calls_of(name, project.scripts) or ()} & project.dependencies.keys()
+    needs += [Need("file", _program(tool), project.install) for tool in sorted(tools)]
     specialist, why = "test-runner" if runs_tests else "code-quality", f"package.json: scripts.{name}"
-    return proposal(specialist, label, (*run, *separator, *report), why, *needs, runs_tests=runs_tests)
+    return proposal(specialist, label, command, why, *needs, runs_tests=runs_tests)
 
 
 def _program(tool: str) -> str:

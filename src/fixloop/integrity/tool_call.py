@@ -19,6 +19,8 @@ _LAUNCHERS: Final = words(
 _MANAGERS: Final = words("npm pnpm yarn bun")
 _PYTHON: Final = re.compile(r"python[\d.]*")
 _SHELL_SYNTAX: Final = re.compile(r"[|&;<>()`$\n]")
+# A build that detection puts before the call; it has been made when a canary runs.
+_BUILD: Final = re.compile(r"^(?:npm|pnpm|yarn|bun) run [\w:.-]+ && ")
 _END_OF_OPTIONS: Final = words("-- -args --args")
 """Words after these go to the tests or to another program."""
 
@@ -77,11 +79,13 @@ class ToolCall(NamedTuple):
 
 
 def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | None:
-    """`command` as a call of one of `tools`, also behind launchers, `python -m` or a `sh -c` with one simple command;
+    """`command` as a call of one of `tools`, also behind launchers, `python -m` or a `sh -c` with one simple command,
+    also after a build;
     None for any other command."""
     parts = tuple(command)
-    if parts[:2] == ("sh", "-c") and len(parts) == 3 and not _SHELL_SYNTAX.search(parts[2]):
-        parts = tuple(shlex.split(parts[2]))
+    line = _BUILD.sub("", parts[2]) if parts[:2] == ("sh", "-c") and len(parts) == 3 else ";"
+    if not _SHELL_SYNTAX.search(line):
+        parts = tuple(shlex.split(line))
     before = ""
     for at, word in enumerate(parts):
         name = PurePosixPath(word).name

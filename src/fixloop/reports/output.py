@@ -44,11 +44,16 @@ _DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
 _PASSED: Final = re.compile(
     r"^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: ).*\n|^test .* \.\.\. ok\n", re.MULTILINE
 )
+_BANNER: Final = re.compile(r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+", re.MULTILINE)
+"""What npm and pnpm print before a script: its package and name, and its command."""
 _FAILING: Final = re.compile(
     r"^[ >]*(?:not ok\b|\[?(?i:fail(?:ed|ure)?|error|fatal|panic)\b|[✗✖✘×] |\d+:\d+ +error\b).*"
     r"|^.*\b[A-Z]\w*(?:Error|Exception): .*",
     re.MULTILINE,
 )
+# pnpm begins each line of a workspace's package with its folder and script, the first one with `$`.
+_OF_PACKAGE: Final = re.compile(r"^([\w@./-]+) ([\w:.-]+)([$:]) ?(.*)$", re.MULTILINE)
+_PATH: Final = re.compile(r"[\w@-]*[./][^\s:(]*")
 _LONG: Final = 600
 _FIRST_ROWS: Final = 8
 """The characters and rows of a failure that lists show."""
@@ -61,6 +66,20 @@ _BLANKED: Final = (
     re.compile(r"(?<!\d)\d++(?:[.,]\d++)?\s?(?:ms|s|secs?|seconds?|m|mins?|minutes?)\b"),
     re.compile(r"\d+"),
 )
+
+
+def without_packages(output: str, tree: SourceTree) -> str:
+    """`output` without the names of packages before its lines; paths of their files begin with their folders."""
+    started = {found.group(1, 2) for found in _OF_PACKAGE.finditer(output) if found[3] == "$"}
+
+    def from_the_top(line: re.Match[str]) -> str:
+        if line.group(1, 2) not in started:
+            return line[0]
+        places = ((path[0], f"{line[1]}/{path[0]}") for path in _PATH.finditer(line[4]))
+        known = {inner: path for inner, path in places if tree.has_file(path)}
+        return _PATH.sub(lambda path: known.get(path[0], path[0]), line[4])
+
+    return _OF_PACKAGE.sub(from_the_top, output) if started else output
 
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
@@ -91,11 +110,11 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
     """The one failure of a command that failed without findings, named after its check."""
     # Without progress; a long output follows its key lines: lists show the head, and cuts take the middle.
-    text = _DOTS.sub("", _PASSED.sub("", output)).strip()
+    text = _DOTS.sub("", _PASSED.sub("", _BANNER.sub("", output))).strip()
     if len(text) > _LONG:
         told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
         last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
-        text = "\n".join([*told, "…", *last, "", "All of it:", text])
+        text = "\n".join([*told, *["…"][: len(told)], *last, "", "All of it:", text])
     message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
     kind, measure = f"exit code {exit_code}", measure_of(output)
     return failure_of(check, kind, message, severity=Severity.MEDIUM, measure=measure)
@@ -179,7 +198,7 @@ _BLOCK: Final = re.compile(
 _TITLED: Final = (
     r"(?ms)^={20,}\n\[(?:FAIL|ERROR)\]\n(?P<said>(?:(?!={20}).)*?)\n\n(?P<name>[\w.]+)\n(?:[\w.]+\n)*-{20}",
     r"(?ms)^(?:Failure|Error) in test (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n\n\n|\n(?:Failure|Error) in |\Z)",
-    r'(?ms)^ +FAIL +"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL +"|Total: )|\Z)',
+    r'(?ms)^ +FAIL +(?P<suite>[^\n"]{0,99}?) *"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL |Total: )|\Z)',
     r"(?ms)^  ─\n\n  (?P<name>[^\n]+)\n\n(?P<said>.*?)(?=\n  ─$|\Z)",
 )
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
@@ -199,7 +218,11 @@ _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?
 def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
     """Each test that unittest, a TAP producer, trial, zope.testrunner, uvu or ava reports as failed, in their order."""
     blocks = (block for pattern in _TITLED for block in re.finditer(pattern, output))
-    others = (_failing(one["name"], dedent(one["said"]).strip("\n"), "failure", (), tree) for one in blocks)
+    parts = ((one["name"], one.groupdict().get("suite"), dedent(one["said"]).strip("\n")) for one in blocks)
+    others = (
+        _failing(f"{suite} > {name}" if suite else name, said, "failure", (), tree)
+        for name, suite, said in parts
+    )
     return (*_of_unittest(output, tree), *_of_tap(output, tree), *others)
 
 

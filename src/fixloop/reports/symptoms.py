@@ -6,8 +6,9 @@ Owns the tools' messages for this. Every match leads to an error or a skip, neve
 import re
 import shlex
 import signal
+import tomllib
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fixloop.configuration.commands import program_of
@@ -18,6 +19,9 @@ _NOT_FOUND: Final = 127
 # CPython's message for `-m`; its path may contain anything but a newline.
 _NO_MODULE: Final = re.compile(
     r"^(?P<python>[^\n:]*python[^\n/:]*): No module named '?(?P<module>\w[\w.]*)", re.MULTILINE
+)
+_NOT_FOUND_BY_SHELL: Final = re.compile(
+    r"^\S*sh: (?:(?:line )?\d+: )?([^\s:]+): (?:command )?not found$", re.MULTILINE
 )
 _MISSING: Final = re.compile(
     r"^error: Failed to spawn: .*"
@@ -41,45 +45,14 @@ _REFUSED: Final = re.compile(
 )
 _LEAVE_OUT: Final = "or leave the check out (`optional = true`)"
 
-_NOTHING: Final = (
-    ("ruff", r"^warning: No Python files found.*"),
-    ("mypy", r"^There are no \.py\[i\] files.*"),
-    ("bandit", r"^\s*Total lines of code: 0$"),
-    ("black", r"^No Python files are present.*"),
-    ("pyright", r"^No source files found.*"),
-    ("unittest", r"^Ran 0 tests in (?![\s\S]*^Ran [1-9]).*|^NO TESTS RAN.*"),
-    ("eslint", r".*No files matching the pattern.*|.*all of the files matching .* are ignored.*"),
-    ("prettier", r".*No files matching the pattern.*"),
-    ("jest", r"^No tests found.*"),
-    ("vitest", r"^No test files found.*"),
-    ("tsc", r".*error TS18003:.*"),
-    ("go", r".*no packages to (?:test|vet).*|.*matched no packages.*"),
-)
-
+_MESSAGES: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))
 
 # Test output is inside JSON.
 _GO_OFFLINE: Final = re.compile(r"^go: .*(?:no such host|dial tcp|module lookup disabled).*", re.MULTILINE)
 # Summaries of runners. A longer number is no count, and would be read again from each of its digits.
-_SUMMARY_OF_PYTEST: Final = re.compile(
-    r"^(?:=+ )?((?:\d{1,9} (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)(?:, )?)+)"
-    r" in [\d.]+s",
-    re.MULTILINE,
-)
-_OF_PYTEST: Final = re.compile(r"(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
-_JAVASCRIPT: Final = re.compile(r"^ *Tests:? +((?:\d{1,9} \w+(?:, | \| )?)+)", re.MULTILINE)
-_OF_JAVASCRIPT: Final = re.compile(r"(\d{1,9}) (?:failed|passed)\b")
 _UNITTEST: Final = re.compile(
     r"^Ran (\d{1,9}) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d{1,9}))?", re.MULTILINE
 )
-_NUMBERS: Final = (
-    re.compile(r"^test result: \w+\. (\d{1,9}) passed; (\d{1,9}) failed;", re.MULTILINE),
-    re.compile(r"^(?:#|ℹ) pass +(\d{1,9})(?:\n(?:#|ℹ) fail +(\d{1,9}))?$", re.MULTILINE),
-    re.compile(r"^ +(\d{1,9}) passing\b.*(?:\n +\d+ pending)?(?:\n +(\d{1,9}) failing)?", re.MULTILINE),
-    re.compile(r"^ +Total: +(\d{1,9})\n +Passed: +()", re.MULTILINE),
-    re.compile(r"^ +Ran (\d{1,9}) tests with ()\d+ failures", re.MULTILINE),
-    re.compile(r"^(\d{1,9}) scenarios? passed, (\d{1,9}) failed", re.MULTILINE),
-)
-"""Summaries of cargo test, node --test and tape, mocha, uvu, zope.testrunner and behave."""
 _GO: Final = re.compile(r"^=== RUN\s", re.MULTILINE)
 """Printed once per test, only with -v; a package's `ok` gives no number of tests."""
 
@@ -88,6 +61,8 @@ def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
     """Why the command could not run here at all, or empty."""
     name = program_of(command)[0] or "the command"
     if exit_code == _NOT_FOUND:
+        # A shell that the command starts, as a package manager does, says which of its programs is missing.
+        name = inner[1] if (inner := _NOT_FOUND_BY_SHELL.search(output)) else name
         install = f"install it, correct the command, {_LEAVE_OUT}"
         return f"`{name}` was not found (exit code {exit_code}); {install}"
     if exit_code == _NOT_EXECUTABLE:
@@ -133,7 +108,7 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
 def checked_nothing(command: Sequence[str], output: str) -> str:
     """The tool's message that it had nothing to check, or empty."""
     tools = _tools(command)
-    for tool, pattern in _NOTHING:
+    for tool, pattern in _MESSAGES["nothing"].items():
         if tool in tools and (found := re.search(pattern, output, re.MULTILINE)):
             return f"{tool} was given nothing to check: {found[0].strip()[:200]}"
     return ""
@@ -148,11 +123,12 @@ def counted(output: str) -> int | None:
     """The number of tests that ran, by every summary that a known runner printed, without skipped tests; None if
     `output` gives none. For checks that write no report; nothing is guessed."""
     found: list[int] = []
-    for whole, part in ((_SUMMARY_OF_PYTEST, _OF_PYTEST), (_JAVASCRIPT, _OF_JAVASCRIPT)):
-        found += [sum(map(int, part.findall(summary))) for summary in whole.findall(output)]
+    for each in _MESSAGES["listed"].values():
+        lists = re.findall(each["list"], output, re.MULTILINE)
+        found += [sum(map(int, re.findall(each["number"], summary))) for summary in lists]
     found += [int(ran) - int(skipped or 0) for ran, skipped in _UNITTEST.findall(output)]
-    for pattern in _NUMBERS:
-        found += [int(one) + int(two or 0) for one, two in pattern.findall(output)]
+    for pattern in _MESSAGES["summary"].values():
+        found += [int(one) + int(two or 0) for one, two in re.findall(pattern, output, re.MULTILINE)]
     if started := len(_GO.findall(output)):
         found.append(started)
     return sum(found) if found else None

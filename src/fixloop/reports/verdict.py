@@ -16,7 +16,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
-from fixloop.reports.output import failures_in, whole_failure
+from fixloop.reports.output import failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
@@ -58,7 +58,7 @@ def judge(
     that replaced its placeholder. `evidence`: exit code, digest, counts and coverage are filled in here. `hide`:
     removes secrets from a text; `output`, of both streams, has already been through it.
     """
-    run = _Run(check, exit_code, clean(output), workspace)
+    run = _Run(check, exit_code, without_packages(clean(output), SourceTree(workspace)), workspace)
     gate, fail_on = check.coverage_percent, check.fail_on
     read = {
         kind: read_report(reports[kind], kind, root=workspace, fail_on=fail_on, gate=gate)
