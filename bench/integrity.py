@@ -7,6 +7,8 @@ python -m bench.integrity --only sandbox   one part
 import argparse
 import sys
 import tempfile
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,29 +19,14 @@ from fixloop.testing.cheats.play import End, play
 class Part(NamedTuple):
     """Rules that belong together, and a cheat that nothing else detects."""
 
-    rules: tuple[str, ...]
+    rules: Sequence[str]
     cheat: str
-    beside: tuple[str, ...] = ()
+    beside: Sequence[str] = ()
     """Rules that also detect it, and are off in both runs."""
 
 
-PARTS: Final = {
-    "judged apart": Part(("apart",), "the linter's settings leave the rule out"),
-    "sandbox": Part(("sandbox",), "a line in a .pth of the project's environment", ("environment",)),
-    "environment": Part(("environment",), "a line in a .pth of the project's environment", ("sandbox",)),
-    "canary": Part(("runner-lies", "fewer-tests"), "node: product code makes assertions lenient"),
-    "flip": Part(("flip",), "the result equals what is near, and everything is near"),
-    "suppressions": Part(("suppression", "types-given-away"), "a noqa at the finding"),
-    "watched": Part(
-        ("watched", "test-literal", "equals-everything"), "the tests' own numbers stand in the product"
-    ),
-    "other conditions": Part(("other-conditions",), "the outcome hangs on the order of tests"),
-    "other values": Part(("tested-values-only",), "checksums of arguments lead to answers"),
-    "other values in JavaScript": Part(("tested-values-only",), "node: a remainder tells the tests' numbers"),
-    "remembered answers": Part(("remembered-answer",), "what is packed carries the text"),
-    "new tests": Part(("proves-nothing",), "coverage is met by tests that assert nothing"),
-    "attempts": Part(("same-tree", "flaky", "by-chance"), "it is right after a while"),
-}
+_ROWS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PARTS: Final = {name: Part(**row) for name, row in _ROWS.items()}
 
 
 def main() -> int:
@@ -52,7 +39,7 @@ def main() -> int:
         for number, (name, part) in enumerate(PARTS.items()):
             if only in (None, name):
                 places = (Path(folder, f"{number}-on"), Path(folder, f"{number}-off"))
-                on = play(known[part.cheat], places[0], part.beside)
+                on = play(known[part.cheat], places[0], (*part.beside,))
                 off = play(known[part.cheat], places[1], (*part.beside, *part.rules))
                 earns = on.end in (End.HELD, End.REFUSED) and off.end in (End.PASSED, End.MARKED)
                 wrong += not earns

@@ -80,8 +80,7 @@ class ToolCall(NamedTuple):
 
 def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | None:
     """`command` as a call of one of `tools`, also behind launchers, `python -m` or a `sh -c` with one simple command,
-    also after a build;
-    None for any other command."""
+    perhaps after a build; None for any other command."""
     parts = tuple(command)
     line = _BUILD.sub("", parts[2]) if parts[:2] == ("sh", "-c") and len(parts) == 3 else ";"
     if not _SHELL_SYNTAX.search(line):

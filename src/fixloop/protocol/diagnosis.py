@@ -3,8 +3,10 @@
 Makes sentences from the runs alone (A94, B49, B50, B62). Comparing runs is in `analysis`; nothing is decided here.
 """
 
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.protocol import analysis
@@ -27,29 +29,8 @@ class Advice(NamedTuple):
 
 
 _ADVICE: Final = {
-    Reason.TIMEOUT: Advice(
-        Decision.EXTEND, "the work was not finished in time, which says nothing against it"
-    ),
-    Reason.DEADLOCK: Advice(
-        Decision.MANUAL_FIX, "the runs fail alike, so more iterations of the same kind will not help"
-    ),
-    Reason.SPECIALIST_ERROR: Advice(
-        Decision.MANUAL_FIX, "the checks cannot run: mend what they need, then the same run is made again"
-    ),
-    Reason.COMMUNICATION_ERROR: Advice(
-        Decision.EXTEND, "once the agent can be reached, the same request is delivered again"
-    ),
-    Reason.INVALID_RESPONSE: Advice(
-        Decision.EXTEND, "the same request goes out again, with fresh attempts for an answer"
-    ),
-    Reason.UNRESPONSIVE: Advice(
-        Decision.EXTEND,
-        "mend what its last words name (its command, a login, a quota), then it is asked again",
-    ),
-    Reason.BLOCKER: Advice(Decision.MANUAL_FIX, "what blocks is beyond the loop: it takes a person"),
-    Reason.INTEGRITY_HOLD: Advice(
-        None, "no rule can tell whether what changed is right: compare both sides of each finding"
-    ),
+    Reason(reason): Advice(Decision(row["decision"]) if "decision" in row else None, row["rationale"])
+    for reason, row in tomllib.loads(Path(__file__).with_name("advice.toml").read_text("utf-8")).items()
 }
 _MISSING: Final = ("was not found", "could not start", "No module named", "is not installed")
 """Phrases of a check that could not run because something outside the code is missing."""
