@@ -119,3 +119,14 @@ def test_a_workflow_that_is_live_or_changed_meanwhile_is_not_removed(store: Stor
 
     assert len(store.history(FLOW)) == 2
     assert store.retired(*ISSUE) is None
+
+
+@pytest.mark.proves("G26")
+def test_nobody_has_a_ticket_of_a_removed_workflow(store: Store) -> None:
+    found = ended(store, new_tickets=(ticket("late"),))
+    assert store.claim(f"{FLOW}.late", ME, "a", lease_seconds=10.0).status == "ok"
+    assert store.owners() == {f"{FLOW}.late": (ME, 1)}
+
+    assert store.remove(FLOW, found.head, "archived") == "ok"
+
+    assert store.owners() == {}

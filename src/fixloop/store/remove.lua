@@ -10,6 +10,11 @@ if found then
   if head_of(found) ~= head then return 'changed' end
 end
 
+-- Its tickets have no owner any more; other lists drop the members of missing workflows by themselves.
+for _, field in ipairs(redis.call('HKEYS', WORKFLOW)) do
+  local id = string.match(field, '^s:(.+)$')
+  if id then redis.call('HDEL', OWNERS, id) end
+end
 redis.call('DEL', WORKFLOW, HISTORY, ARTIFACTS)
 redis.call('ZREM', WORKFLOWS, workflow)
 redis.call('ZREM', ENDED, workflow)
