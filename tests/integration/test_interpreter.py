@@ -117,6 +117,17 @@ def test_packages_installed_editable_from_any_folder_come_from_the_workspace(
     assert done.stdout.decode().split() == [str(workspace.path / file) for file in files]
 
 
+def test_an_environment_with_a_path_file_that_cannot_be_read_stops_no_check(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    (site_packages(venv) / "gone.pth").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(site_packages(venv) / "pipe.pth")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+
+    assert workspace.directory in import_roots(interpreter, workspace.directory, workspace.path)
+
+
 @pytest.mark.parametrize("place", ["site-packages", "dist-packages"])
 def test_a_package_installed_editable_without_an_environment_comes_from_the_workspace(
     workspace: Workspace, checkout: Path, tmp_path: Path, place: str

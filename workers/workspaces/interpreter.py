@@ -14,6 +14,7 @@ from typing import Final
 from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
 from fixloop.machine.interpreter_answers import remembered
 from fixloop.machine.interpreters import Interpreter
+from fixloop.reports.document import bytes_if_any
 from fixloop.repository.git import one_line
 
 PROBE_SECONDS: Final = 120.0
@@ -61,7 +62,7 @@ def import_roots(interpreter: Interpreter, directory: Path, top: Path) -> list[P
     for file in sorted(packages.glob("lib/python3*/*-packages/*")):
         # One path a line; setuptools may write the places of single modules instead.
         is_finder = file.name.startswith("__editable__") and file.suffix == ".py"
-        text = file.read_text(errors="replace") if is_finder or file.suffix == ".pth" else ""
+        text = bytes_if_any(file).decode(errors="replace") if is_finder or file.suffix == ".pth" else ""
         for path in map(os.path.normpath, _INSTALLED.findall(text)):
             place = Path(path).parent if is_finder else Path(path)
             above = (each for each in (place, *place.parents) if os.path.exists(each / ".git"))
