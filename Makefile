@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTERS := $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 
 # One in SHARE of the longest tests runs, different ones for each commit; `make test SHARE=1` runs all.
-SHARE ?= 6
+SHARE ?= 8
 
 PYTHON ?= $(shell for name in python3.12 python3.11 python3.13 python3.14 python3; do \
 	$$name -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
