@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import pytest
 import redis
-from hypothesis import HealthCheck, Phase, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, example, given, settings, strategies as st
 
 import fixloop
 from fixloop.chat.channels import Channel, tagged

@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fixloop.errors import UsageError
 from fixloop.store.changes import MOST_READ

@@ -4,8 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fixloop.chat.events import ChatClosed, ChatEvent, ChatRead, MessageWritten
 from fixloop.chat.message import read_name

@@ -6,8 +6,7 @@ from functools import cache, reduce
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from fixloop.summary import Summary, as_html, as_markdown

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fixloop.protocol import events as ev
-from fixloop.protocol import ids
+from fixloop.protocol import events as ev, ids
 from fixloop.protocol.answers import Answer, AnsweredAlready, InvalidAnswer, parse_answer
 from fixloop.protocol.claims import differences
 from fixloop.protocol.messages import FixCompletion, ProtocolViolation, Reason

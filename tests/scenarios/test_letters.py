@@ -6,10 +6,8 @@ import pytest
 
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
-from tests.fixtures.cycle_stage import COMMANDS as CYCLE_COMMANDS
-from tests.fixtures.cycle_stage import CycleStage
-from tests.fixtures.handoff_stage import COMMANDS as HANDOFF_COMMANDS
-from tests.fixtures.handoff_stage import HandoffStage
+from tests.fixtures.cycle_stage import COMMANDS as CYCLE_COMMANDS, CycleStage
+from tests.fixtures.handoff_stage import COMMANDS as HANDOFF_COMMANDS, HandoffStage
 
 PROFILES = ("cycle", "handoff")
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from fixloop.protocol.checks import Counts, Evidence
 from fixloop.protocol.events import Cancelled, EventRefused, RunFinished

@@ -8,8 +8,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from fixloop.errors import UsageError

@@ -7,22 +7,19 @@ writes the files of the present schemas. Files of released schemas are never cha
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter
 
-from fixloop.profiles.cycle import events as cyc
-from fixloop.profiles.cycle import messages as cycle_messages
+from fixloop.profiles.cycle import events as cyc, messages as cycle_messages
 from fixloop.profiles.cycle.records import InputKind
-from fixloop.profiles.cycle.state import SCHEMA_VERSION as CYCLE_VERSION
-from fixloop.profiles.cycle.state import Cycle
+from fixloop.profiles.cycle.state import SCHEMA_VERSION as CYCLE_VERSION, Cycle
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.outcome import Said
-from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION
-from fixloop.profiles.handoff.state import Handoffs
+from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION, Handoffs
 from fixloop.protocol.event import Event
 from fixloop.store.archive.record import line_of
 from tests.fixtures.cycle_stage import CycleStage
@@ -31,7 +28,7 @@ from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
 from tests.scenarios.test_s17_cycle import the_seeds_cycle
 from tests.scenarios.test_s23_s27_handoff import the_seeds_example
-from tests.unit.golden_schema import FOLDER, digest_of
+from tests.unit.golden_schema import FOLDER, digest_of, union_of
 
 
 class Kind(NamedTuple):
@@ -41,8 +38,9 @@ class Kind(NamedTuple):
     states: Callable[[], dict[str, Any]]
     events: Callable[[], Iterable[Event]]
     """One of each kind that a whole workflow lacks."""
+    kinds: Mapping[str, type[Event]]
     stored: dict[str, Any]
-    """The types that are stored, by name."""
+    """The other types that are stored, by name."""
 
 
 def folder_of(name: str) -> Path:
@@ -56,7 +54,8 @@ def text(name: str) -> str:
 
 def schemas(name: str) -> dict[str, str]:
     """By name of what is stored: the digest of its JSON schema, without the words that explain it."""
-    return {stored: digest_of(TypeAdapter(kind).json_schema()) for stored, kind in KINDS[name].stored.items()}
+    types = {**KINDS[name].stored, "event": union_of(KINDS[name].kinds)}
+    return {stored: digest_of(TypeAdapter(kind).json_schema()) for stored, kind in types.items()}
 
 
 def record_of(name: str) -> bytes:
@@ -67,11 +66,6 @@ def record_of(name: str) -> bytes:
     stored = store.stored(FLOW)
     assert stored is not None
     return line_of(stored, start + timedelta(seconds=1))
-
-
-def event_kinds(name: str) -> set[str]:
-    """All kinds of events a profile has."""
-    return {kind.model_fields["kind"].default for kind in get_args(KINDS[name].stored["event"])}
 
 
 def _written(name: str) -> dict[str, Any]:
@@ -187,9 +181,10 @@ KINDS: Final = {
         CYCLE_VERSION,
         _cycles,
         _cycle_events,
-        {"state": Cycle, "event": cyc.Event, "message": cycle_messages.Message},
+        cyc.KINDS,
+        {"state": Cycle, "message": cycle_messages.Message},
     ),
     "handoff": Kind(
-        HANDOFF_VERSION, _handoffs, _handoff_events, {"state": Handoffs, "event": hnd.Event, "message": Said}
+        HANDOFF_VERSION, _handoffs, _handoff_events, hnd.KINDS, {"state": Handoffs, "message": Said}
     ),
 }

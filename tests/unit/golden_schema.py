@@ -8,14 +8,16 @@ writes that of the present schema. Files of released schemas are never changed.
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, Union
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from fixloop.engine.history import recorded
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Event
 from fixloop.protocol.messages import Decision, Message
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, Limits, State
 from fixloop.protocol.ticket import Ticket
@@ -69,14 +71,14 @@ def written() -> dict[str, Any]:
 
 def schemas() -> dict[str, str]:
     """By name of what is stored: the digest of its JSON schema, without the words that explain it."""
-    kinds: dict[str, Any] = {"state": State, "message": Message, "event": ev.Event, "ticket": Ticket}
+    event = union_of(ev.KINDS)
+    kinds: dict[str, Any] = {"state": State, "message": Message, "event": event, "ticket": Ticket}
     return {name: digest_of(TypeAdapter(kind).json_schema()) for name, kind in kinds.items()}
 
 
-def event_kinds() -> set[str]:
-    """All kinds of events there are."""
-    union = get_args(get_args(ev.Event)[0] if hasattr(ev.Event, "__metadata__") else ev.Event)
-    return {kind.model_fields["kind"].default for kind in union}
+def union_of(kinds: Mapping[str, type[Event]]) -> Any:
+    """The type of an event of any of these kinds."""
+    return Annotated[Union[tuple(kinds.values())], Field(discriminator="kind")]  # noqa: UP007
 
 
 def text() -> str:

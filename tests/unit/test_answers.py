@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from fixloop.protocol.answers import (
     LIMIT_BYTES,

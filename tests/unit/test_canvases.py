@@ -1,8 +1,7 @@
 """The canvases of cycles and handoffs: from any state, the tickets that follow if all succeed, by their ids."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.engine.hints import task_name
 from fixloop.profiles.cycle.outcome import Outcome as CycleOutcome

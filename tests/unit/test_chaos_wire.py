@@ -5,8 +5,7 @@ from hashlib import sha1
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.store.keys import artifact_key, artifacts_key, shard_keys, workflow_key
 from fixloop.store.scripts import source

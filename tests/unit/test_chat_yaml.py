@@ -1,8 +1,7 @@
 """YAML whose scalars are strings."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.chat import string_yaml
 from fixloop.chat.directory import plan_text

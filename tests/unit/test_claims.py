@@ -1,8 +1,7 @@
 """An agent's claimed changes against the real ones: the change is recorded, the difference noted."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.claims import MOST_SHOWN, differences
 from tests.unit.hostile import HOSTILE

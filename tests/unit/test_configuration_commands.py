@@ -1,8 +1,7 @@
 """Commands as written in a configuration file."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.configuration.commands import (
     PLACEHOLDERS,

@@ -3,8 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.profiles.cycle.blockers import categorised, kind_of

@@ -6,8 +6,7 @@ import ast
 import time
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from fixloop.configuration.values import ALLOWANCE
 from fixloop.integrity.difference import RULES, Allowed, Change, Scope, findings

@@ -13,8 +13,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction

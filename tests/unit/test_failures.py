@@ -1,8 +1,7 @@
 """What makes two failures the same one, and how two runs compare."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import Failure, FailureKey, compare, same_failures
 

@@ -4,8 +4,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.fixtures.store_samples import QUEUE, ticket
 from workers.steps.going_on import MOST_SECONDS, MOST_STEPS, Going, may_go_on

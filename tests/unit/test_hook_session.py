@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.intake.hook_session import Found, Limits, Outcome, Reply, Session, answered
 

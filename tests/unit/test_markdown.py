@@ -1,8 +1,7 @@
 """Escaping and its inverse: every text comes back as it was."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from fixloop.protocol import markdown
 from tests.parsing.document import Fence, Items, Paragraph, Table, read_blocks, unfence

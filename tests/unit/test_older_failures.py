@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import Failure
 from fixloop.reports.baseline import comparable, tell_apart

@@ -25,7 +25,7 @@ from fixloop.store.archive.record import stored_of
 from fixloop.store.records import Commit
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS
-from tests.unit.golden_profiles import KINDS, event_kinds, folder_of, schemas, text
+from tests.unit.golden_profiles import KINDS, folder_of, schemas, text
 
 if os.environ.get("UPDATE_GOLDEN"):
     for _name, _kind in KINDS.items():
@@ -108,7 +108,7 @@ def test_the_present_schema_has_a_golden_file_that_later_versions_will_load(name
         "what is stored has changed: with the schema of a released version raise SCHEMA_VERSION first, "
         "then UPDATE_GOLDEN=1 pytest tests/unit/test_older_profiles.py"
     )
-    assert set(kept["events"]) == event_kinds(name)
+    assert set(kept["events"]) == set(KINDS[name].kinds)
 
 
 def newer(name: str) -> bytes:
@@ -183,3 +183,10 @@ def test_files_of_a_newer_version_are_not_written_by_an_older_one(name: str, tmp
 
 
 _ENTRY: Final = {"at": "2026-03-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("text", ['{"kind": "dreamt"}', '{"kind": ["paused"]}', "{}", "[]", "nothing"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_stored_event_of_no_known_kind_is_refused(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"no event|expected"):
+        profile_named(name).read_event(text)

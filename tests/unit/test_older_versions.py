@@ -13,7 +13,7 @@ from fixloop.engine.hints import arguments
 from fixloop.engine.history import said
 from fixloop.engine.snapshots import load_state
 from fixloop.errors import NewerVersion, ProtocolError
-from fixloop.protocol.events import DecisionMade, FixCompleted, Paused, event_from_json
+from fixloop.protocol.events import KINDS as EVENT_KINDS, DecisionMade, FixCompleted, Paused, event_from_json
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
 from fixloop.protocol.moment import Moment
@@ -26,7 +26,7 @@ from fixloop.store.archive.read_through import with_archive
 from fixloop.store.archive.record import stored_of
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.message_samples import SAMPLES
-from tests.unit.golden_schema import FOLDER, PRESENT, event_kinds, schemas, text
+from tests.unit.golden_schema import FOLDER, PRESENT, schemas, text
 from workers.steps.execution import STEP_HANDLERS
 
 if os.environ.get("UPDATE_GOLDEN"):
@@ -101,7 +101,7 @@ def test_the_present_schema_has_a_golden_file_that_later_versions_will_load() ->
         "what is stored has changed: with the schema of a released version raise SCHEMA_VERSION first, "
         "then UPDATE_GOLDEN=1 pytest tests/unit/test_older_versions.py"
     )
-    assert set(dict(OLDER)[PRESENT]["events"]) == event_kinds()
+    assert set(dict(OLDER)[PRESENT]["events"]) == set(EVENT_KINDS)
     assert set(dict(OLDER)[PRESENT]["messages"]) == set(SAMPLES)
 
 

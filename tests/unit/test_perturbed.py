@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped, sizes
 from fixloop.integrity.perturbed import CHANCE, LEAST, decides_more, special, values_of

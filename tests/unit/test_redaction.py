@@ -4,8 +4,7 @@ import html
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.secrets.disguises import HIDDEN
 from fixloop.secrets.redaction import Redaction

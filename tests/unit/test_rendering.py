@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 from markdown_it.token import Token

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import compare, same_failures
 from fixloop.reports.coverage import read_coverage

@@ -1,8 +1,7 @@
 """How much of a tool's text is kept (K41)."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import (

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import Failure, Severity, same_failures
 from fixloop.reports.output import failures_in, measure_of, whole_failure, without_packages

@@ -4,8 +4,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fixloop.commands.screen import note, print_json, print_lines, say
 from fixloop.machine.terminal_text import HIDDEN, json_visible, on_one_line, visible

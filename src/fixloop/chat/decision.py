@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Final
 
-from fixloop.chat import closing
-from fixloop.chat import events as ev
+from fixloop.chat import closing, events as ev
 from fixloop.chat.conversation import Conversation, digest
 from fixloop.chat.findings import shown
 from fixloop.chat.journal import entry

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from fixloop.commands.session import Seen, look, open_session
 from fixloop.errors import UsageError
-from fixloop.intake.bulk import HandedIn
-from fixloop.intake.bulk import enqueue_many as _enqueue_many
+from fixloop.intake.bulk import HandedIn, enqueue_many as _enqueue_many
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import usable
 from fixloop.intake.submission import enqueue as _enqueue

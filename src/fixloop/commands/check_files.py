@@ -96,8 +96,7 @@ def sarif(report: Report) -> str:
 
 def junit(report: Report) -> str:
     """JUnit: one suite per check, one case per failure; one for a check that could not run."""
-    from junitparser import Error, JUnitXml, TestCase, TestSuite
-    from junitparser import Failure as Wrong
+    from junitparser import Error, Failure as Wrong, JUnitXml, TestCase, TestSuite
 
     document = JUnitXml("fixloop")
     for result in report.results:

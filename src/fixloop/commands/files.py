@@ -13,8 +13,7 @@ from fixloop.servers.settings import load_settings
 from fixloop.statefiles.named_files import NamedFiles, records_below
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.rendering import has_files
-from fixloop.statefiles.sync import lay, place_of, root_of
-from fixloop.statefiles.sync import project as projected
+from fixloop.statefiles.sync import lay, place_of, project as projected, root_of
 
 
 def files(

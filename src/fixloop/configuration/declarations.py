@@ -7,8 +7,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from configparser import Error as IniError
-from configparser import RawConfigParser
+from configparser import Error as IniError, RawConfigParser
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
-from fixloop.protocol import answer_json, declining, ids
-from fixloop.protocol import answer_sections as parts
+from fixloop.protocol import answer_json, answer_sections as parts, declining, ids
 from fixloop.protocol.answer_json import shown
 from fixloop.protocol.declining import Kind
 from fixloop.protocol.markdown import unescape, unitem

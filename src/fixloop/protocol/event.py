@@ -1,8 +1,10 @@
 """The value type of states and messages, the envelope of all events, and the events and names every profile shares."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import from_json
 
 ORCHESTRATOR: Final = "orchestrator"
 USER: Final = "user"
@@ -43,6 +45,22 @@ class Event(Value):
     sender: str = ""
     """The sender's handle; empty: the usual sender of such events."""
     kind: str
+
+
+def kinds_in(names: Mapping[str, Any]) -> dict[str, type[Event]]:
+    """The events among the names of a module, by kind."""
+    events = [each for each in names.values() if isinstance(each, type) and issubclass(each, Event)]
+    kinds = {each.model_fields["kind"].default: each for each in events}
+    return {kind: event for kind, event in kinds.items() if isinstance(kind, str)}
+
+
+def read_event(kinds: Mapping[str, type[Event]], text: str) -> Event:
+    """Read an event of one of these kinds back from a history entry; ValueError if it is none."""
+    content = from_json(text)
+    event = kinds.get(str(content.get("kind"))) if isinstance(content, dict) else None
+    if event is None:
+        raise ValueError(f"this is no event of a known kind: {text[:100]}")
+    return event.model_validate_json(text)
 
 
 class Start(Event):

@@ -1,22 +1,28 @@
 """The events of a validation workflow: the only inputs of its decisions, in the past tense."""
 
-from typing import Annotated, Final, Literal
+from functools import partial
+from typing import Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from fixloop.protocol import event as envelope
 from fixloop.protocol.checks import Evidence, Finding, Unverified
 from fixloop.protocol.declining import Kind
-from fixloop.protocol.event import BranchPushed as BranchPushed
-from fixloop.protocol.event import DeadlineReached as DeadlineReached
-from fixloop.protocol.event import EventRefused as EventRefused
-from fixloop.protocol.event import PersonNotified as PersonNotified
+from fixloop.protocol.event import (
+    BranchPushed as BranchPushed,
+    DeadlineReached as DeadlineReached,
+    Event as Event,
+    EventRefused as EventRefused,
+    PersonNotified as PersonNotified,
+    WorkStarted,
+    kinds_in,
+    read_event,
+)
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion, Limits
 
 
-class WorkflowStarted(envelope.WorkStarted):
+class WorkflowStarted(WorkStarted):
     """A feature was handed in."""
 
     kind: Literal["workflow-started"] = "workflow-started"
@@ -40,7 +46,7 @@ class WorkflowStarted(envelope.WorkStarted):
     """Integrity rules that this project has switched off; `all` for all of them."""
 
 
-class RunFinished(envelope.Event):
+class RunFinished(Event):
     """A specialist's checks ran, or could not run."""
 
     kind: Literal["run-finished"] = "run-finished"
@@ -76,7 +82,7 @@ class RunFinished(envelope.Event):
     """For each check whose report lists tests, the digest of the names that later runs have to show passing."""
 
 
-class BaselineBegun(envelope.Event):
+class BaselineBegun(Event):
     """A failed check is now run on the feature's base, too."""
 
     kind: Literal["baseline-begun"] = "baseline-begun"
@@ -86,7 +92,7 @@ class BaselineBegun(envelope.Event):
     """The commit."""
 
 
-class ReportDelivered(envelope.Event):
+class ReportDelivered(Event):
     """The channel took the failure report (G1)."""
 
     kind: Literal["report-delivered"] = "report-delivered"
@@ -94,7 +100,7 @@ class ReportDelivered(envelope.Event):
     iteration: int
 
 
-class MessageStored(envelope.Event):
+class MessageStored(Event):
     """The outside agent's mailbox took a message (G1)."""
 
     kind: Literal["message-stored"] = "message-stored"
@@ -102,7 +108,7 @@ class MessageStored(envelope.Event):
     attempt: int = 1
 
 
-class DeliveryFailed(envelope.Event):
+class DeliveryFailed(Event):
     """The outside agent's mailbox could not be reached, or took nothing (A70)."""
 
     kind: Literal["delivery-failed"] = "delivery-failed"
@@ -111,7 +117,7 @@ class DeliveryFailed(envelope.Event):
     error: str
 
 
-class ReceiptGiven(envelope.Event):
+class ReceiptGiven(Event):
     """A message that is no failure report was received (G1)."""
 
     kind: Literal["receipt-given"] = "receipt-given"
@@ -120,7 +126,7 @@ class ReceiptGiven(envelope.Event):
     by: str
 
 
-class FixAcknowledged(envelope.Event):
+class FixAcknowledged(Event):
     """The main agent has the report: a receipt, or its command started (G1)."""
 
     kind: Literal["fix-acknowledged"] = "fix-acknowledged"
@@ -131,7 +137,7 @@ class FixAcknowledged(envelope.Event):
     """The message that was received; empty: the open report, whichever it is."""
 
 
-class FixCompleted(envelope.Event):
+class FixCompleted(Event):
     """The main agent says it is done (A31)."""
 
     kind: Literal["fix-completed"] = "fix-completed"
@@ -143,7 +149,7 @@ class FixCompleted(envelope.Event):
     """Digests of the fixer's output and answer."""
 
 
-class FixFailed(envelope.Event):
+class FixFailed(Event):
     """The fixer command ended without a fix."""
 
     kind: Literal["fix-failed"] = "fix-failed"
@@ -158,7 +164,7 @@ class FixFailed(envelope.Event):
     """A retry cannot help."""
 
 
-class AnswerRejected(envelope.Event):
+class AnswerRejected(Event):
     """The main agent's answer was invalid (A71)."""
 
     kind: Literal["answer-rejected"] = "answer-rejected"
@@ -170,7 +176,7 @@ class AnswerRejected(envelope.Event):
     artifacts: tuple[str, ...] = ()
 
 
-class BlockerSignalled(envelope.Event):
+class BlockerSignalled(Event):
     """The main agent says that it cannot continue (G8)."""
 
     kind: Literal["blocker-signalled"] = "blocker-signalled"
@@ -184,7 +190,7 @@ class BlockerSignalled(envelope.Event):
     """The source of a test that is called wrong."""
 
 
-class DecisionMade(envelope.Event):
+class DecisionMade(Event):
     """A person answered the escalation (A13)."""
 
     kind: Literal["decision-made"] = "decision-made"
@@ -210,7 +216,7 @@ class DecisionMade(envelope.Event):
     """As in a fix completion."""
 
 
-class ManualFixDone(envelope.Event):
+class ManualFixDone(Event):
     """The person who chose manual-fix has finished (K20)."""
 
     kind: Literal["manual-fix-done"] = "manual-fix-done"
@@ -233,7 +239,7 @@ class ManualFixDone(envelope.Event):
     """As in a completion."""
 
 
-class Cancelled(envelope.Event):
+class Cancelled(Event):
     """The workflow was stopped, with no decision and no verdict on the work (K20)."""
 
     kind: Literal["cancelled"] = "cancelled"
@@ -241,7 +247,7 @@ class Cancelled(envelope.Event):
     reason: str = ""
 
 
-class Paused(envelope.Event):
+class Paused(Event):
     """A person paused the workflow; no escalation, and nothing to decide."""
 
     kind: Literal["paused"] = "paused"
@@ -249,14 +255,14 @@ class Paused(envelope.Event):
     reason: str = ""
 
 
-class Continued(envelope.Event):
+class Continued(Event):
     """A person continued the workflow."""
 
     kind: Literal["continued"] = "continued"
     by: str = "User"
 
 
-class ResultNoted(envelope.Event):
+class ResultNoted(Event):
     """The result of another CI for a commit; it decides nothing."""
 
     kind: Literal["result-noted"] = "result-noted"
@@ -268,31 +274,6 @@ class ResultNoted(envelope.Event):
     url: str = ""
 
 
-Event = Annotated[
-    WorkflowStarted
-    | RunFinished
-    | BaselineBegun
-    | ReportDelivered
-    | MessageStored
-    | DeliveryFailed
-    | ReceiptGiven
-    | FixAcknowledged
-    | FixCompleted
-    | FixFailed
-    | AnswerRejected
-    | BlockerSignalled
-    | DeadlineReached
-    | DecisionMade
-    | ManualFixDone
-    | PersonNotified
-    | BranchPushed
-    | ResultNoted
-    | Cancelled
-    | Paused
-    | Continued
-    | EventRefused,
-    Field(discriminator="kind"),
-]
-
-event_from_json: Final = TypeAdapter[Event](Event).validate_json
+KINDS: Final = kinds_in(vars())
+event_from_json: Final = partial(read_event, KINDS)
 """Read an event back from a history entry."""

@@ -2,9 +2,7 @@
 
 from collections import Counter
 
-from fixloop.protocol import delivery, ids
-from fixloop.protocol import events as ev
-from fixloop.protocol import messages as msg
+from fixloop.protocol import delivery, events as ev, ids, messages as msg
 from fixloop.protocol.failure_report import listed_failures, report_of, request_of
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.notices import escalate, say_error, say_recovered

@@ -2,8 +2,7 @@
 
 from typing import Any, Final, TypeAlias
 
-from fixloop.protocol import draft, ids
-from fixloop.protocol import state as states
+from fixloop.protocol import draft, ids, state as states
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, priority_of
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.roles import check_route

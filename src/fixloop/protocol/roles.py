@@ -11,8 +11,7 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol.events import BaselineBegun, Event, RunFinished
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.specialists import NAMES, SPECIALISTS
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import NAMES, SPECIALISTS, specialist as slot
 from fixloop.protocol.ticket import Ticket
 
 SPECIALIST: Final = "@{specialist}-specialist"

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 from fixloop.errors import UsageError
-from fixloop.protocol import decisions, delivery, fixes, push, results, timers
-from fixloop.protocol import events as ev
+from fixloop.protocol import decisions, delivery, events as ev, fixes, push, results, timers
 from fixloop.protocol.durations import minutes_seconds
 from fixloop.protocol.event import Value
 from fixloop.protocol.ids import called
@@ -17,8 +16,7 @@ from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.roles import check_party
-from fixloop.protocol.specialists import NAMES, SPECIALISTS
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import NAMES, SPECIALISTS, specialist as slot
 from fixloop.protocol.state import Hold, SpecialistState, State, WorkflowOutcome
 
 _Part = TypeVar("_Part", bound=Value)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.chat.conversation import digest
-from fixloop.chat.directory import Plan as Opening
-from fixloop.chat.directory import open_chat, read_chat
+from fixloop.chat.directory import Plan as Opening, open_chat, read_chat
 from fixloop.chat.journal import JOURNAL
 from fixloop.chat.roles import Role
 from fixloop.chat.rules import examine

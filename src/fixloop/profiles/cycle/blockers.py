@@ -3,8 +3,7 @@
 import re
 from typing import Any, Final
 
-from fixloop.profiles.cycle import conflicts
-from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle import conflicts, records as rec
 from fixloop.profiles.cycle.escalations import escalate
 from fixloop.profiles.cycle.inputs import ask_run, send, send_ready, start_ready
 from fixloop.profiles.cycle.outcome import Draft

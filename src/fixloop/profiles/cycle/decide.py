@@ -6,9 +6,7 @@ The orchestrator is this function: agents only report (C5, C6).
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.profiles.cycle import conflicts, escalations
-from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle import conflicts, escalations, events as ev, records as rec
 from fixloop.profiles.cycle.blockers import blocked, complete
 from fixloop.profiles.cycle.documents import check_files, keep_report, log_tasks
 from fixloop.profiles.cycle.inputs import ask_run, input_requested, send, start_ready

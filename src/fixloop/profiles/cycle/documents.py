@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle import events as ev, records as rec
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.state import Cycle

@@ -1,8 +1,6 @@
 """Failed, late and invalid runs, the escalations they lead to, and the end (C35, C57, C58, G2, G15, K5)."""
 
-from fixloop.profiles.cycle import conflicts
-from fixloop.profiles.cycle import events as ev
-from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle import conflicts, events as ev, records as rec
 from fixloop.profiles.cycle.inputs import send
 from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft

@@ -1,8 +1,9 @@
 """The events of a cycle: the only inputs of its decisions, all of them data (C6, C20, C35, C57)."""
 
+from functools import partial
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.plan import PlanTask
@@ -10,20 +11,20 @@ from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.state import Limits
 from fixloop.protocol.agent_events import (
     AgentEvent,
-    AgentFailed,
-    BranchPushed,
-    Cancelled,
-    Continued,
-    DeadlineReached,
-    DeliveryFailed,
-    EventRefused,
-    MessageStored,
-    Paused,
-    PersonNotified,
+    AgentFailed as AgentFailed,
+    BranchPushed as BranchPushed,
+    Cancelled as Cancelled,
+    Continued as Continued,
+    DeadlineReached as DeadlineReached,
+    DeliveryFailed as DeliveryFailed,
+    EventRefused as EventRefused,
+    MessageStored as MessageStored,
+    Paused as Paused,
+    PersonNotified as PersonNotified,
     Restored,
     RunEnded,
 )
-from fixloop.protocol.event import USER, Value, WorkStarted
+from fixloop.protocol.event import USER, Event as Event, Value, WorkStarted, kinds_in, read_event
 
 
 class Written(Value):
@@ -131,27 +132,6 @@ class DecisionMade(AgentEvent):
     minutes: float = 30.0
 
 
-Event = (
-    CycleStarted
-    | CycleRestored
-    | AgentStarted
-    | PhaseReported
-    | AnswerInvalid
-    | AgentFailed
-    | InputRequested
-    | StateWritten
-    | CycleFinished
-    | MessageStored
-    | DeliveryFailed
-    | PersonNotified
-    | DeadlineReached
-    | DecisionMade
-    | BranchPushed
-    | Cancelled
-    | Paused
-    | Continued
-    | EventRefused
-)
-
-event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
-"""Reads an event from a history entry."""
+KINDS: Final = kinds_in(vars())
+event_from_json: Final = partial(read_event, KINDS)
+"""Read an event back from a history entry."""

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from fixloop.profiles.cycle import conflicts
-from fixloop.profiles.cycle import events as ev
+from fixloop.profiles.cycle import conflicts, events as ev
 from fixloop.profiles.cycle.messages import Input
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import AgentStatus, InputKind, SentInput

@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 
-from fixloop.profiles.cycle import conflicts
-from fixloop.profiles.cycle import records as rec
+from fixloop.profiles.cycle import conflicts, records as rec
 from fixloop.profiles.cycle.blockers import RESOLVERS, categorised, complete, kind_of, milder
 from fixloop.profiles.cycle.documents import open_iteration
 from fixloop.profiles.cycle.escalations import escalate

@@ -3,8 +3,7 @@
 from typing import Final
 
 from fixloop.errors import UsageError
-from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff import questions, runs, shared_state
+from fixloop.profiles.handoff import events as ev, questions, runs, shared_state
 from fixloop.profiles.handoff.outcome import Draft, Outcome
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs

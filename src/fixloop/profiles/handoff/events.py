@@ -1,28 +1,29 @@
 """The events of a handoff workflow: the only inputs of its decisions, all of them data."""
 
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.routes import Kind, Priority
 from fixloop.profiles.handoff.state import Limits
 from fixloop.protocol.agent_events import (
     AgentEvent,
-    AgentFailed,
-    BranchPushed,
-    Cancelled,
-    Continued,
-    DeadlineReached,
-    DeliveryFailed,
-    EventRefused,
-    MessageStored,
-    Paused,
-    PersonNotified,
+    AgentFailed as AgentFailed,
+    BranchPushed as BranchPushed,
+    Cancelled as Cancelled,
+    Continued as Continued,
+    DeadlineReached as DeadlineReached,
+    DeliveryFailed as DeliveryFailed,
+    EventRefused as EventRefused,
+    MessageStored as MessageStored,
+    Paused as Paused,
+    PersonNotified as PersonNotified,
     Restored,
     RunEnded,
 )
-from fixloop.protocol.event import USER, WorkStarted
+from fixloop.protocol.event import USER, Event as Event, WorkStarted, kinds_in, read_event
 
 
 class HandoffsStarted(AgentEvent, WorkStarted):
@@ -173,33 +174,6 @@ class StateWritten(AgentEvent):
     """The same commit takes and releases the lock: the agent wrote this into its copy of the file."""
 
 
-Event = (
-    HandoffsStarted
-    | HandoffsRestored
-    | AgentActivated
-    | HandoffAccepted
-    | HandoffRejected
-    | HandoffSent
-    | AgentReturned
-    | AgentFailed
-    | AgentEscalated
-    | Answered
-    | DecisionMade
-    | LockAcquired
-    | LockReleased
-    | LockExtended
-    | Heartbeat
-    | StateWritten
-    | MessageStored
-    | DeliveryFailed
-    | PersonNotified
-    | DeadlineReached
-    | BranchPushed
-    | Cancelled
-    | Paused
-    | Continued
-    | EventRefused
-)
-
-event_from_json: Final = TypeAdapter[Event](Annotated[Event, Field(discriminator="kind")]).validate_json
-"""Reads an event from a history entry."""
+KINDS: Final = kinds_in(vars())
+event_from_json: Final = partial(read_event, KINDS)
+"""Read an event back from a history entry."""

@@ -10,8 +10,7 @@ from fixloop.commands.screen import note
 from fixloop.commands.session import Session, look
 from fixloop.errors import RefusedError, UsageError
 from fixloop.outside.transfer import bring_work
-from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff import returns
+from fixloop.profiles.handoff import events as ev, returns
 from fixloop.profiles.handoff.agent_output import missing_specification
 from fixloop.profiles.handoff.presenter import options_of
 from fixloop.profiles.handoff.questions import ENGINE_REASONS

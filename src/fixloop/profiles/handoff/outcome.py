@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from fixloop.errors import RefusedError
-from fixloop.profiles.handoff import events as ev
-from fixloop.profiles.handoff import records as rec
+from fixloop.profiles.handoff import events as ev, records as rec
 from fixloop.profiles.handoff.routes import HandoffStatus, check_route
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol import draft

@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fixloop.commands import agent_log as spoken
-from fixloop.commands import agent_work as work
+from fixloop.commands import agent_log as spoken, agent_work as work
 from fixloop.commands.presenter import Across, Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table

@@ -4,8 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 from fixloop.errors import RefusedError
-from fixloop.intake.feature import Kind as Kind
-from fixloop.intake.feature import Priority as Priority
+from fixloop.intake.feature import Kind as Kind, Priority as Priority
 from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 

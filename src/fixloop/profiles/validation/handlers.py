@@ -6,8 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fixloop.commands.handlers import Answer as Given
-from fixloop.commands.handlers import CommandHandlers, Work
+from fixloop.commands.handlers import Answer as Given, CommandHandlers, Work
 from fixloop.commands.screen import note, print_lines, print_text
 from fixloop.commands.session import Session, caller
 from fixloop.engine.history import shown_failure, what_is_asked
