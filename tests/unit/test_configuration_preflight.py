@@ -496,6 +496,66 @@ def test_in_a_folder_of_several_projects_each_is_suggested(tmp_path: Path) -> No
         loaded(tmp_path, installed(tmp_path))
 
 
+FULL_STACK = {
+    "backend/app/main.py": "def one() -> int:\n    return 1\n",
+    "backend/tests/test_main.py": "from app.main import one\n\n\ndef test_one() -> None:\n    assert one() == 1\n",
+}
+
+
+ROOT = {"test_root.py": "def test_a(): pass\n", "pyproject.toml": "[tool.ruff]\n", "package.json": "{}"}
+
+
+@pytest.mark.parametrize("manifest", ["pyproject.toml", "requirements.txt", "README.md"])
+def test_tests_of_a_project_inside_find_its_modules_as_from_its_folder(tmp_path: Path, manifest: str) -> None:
+    written(tmp_path, {**FULL_STACK, f"backend/{manifest}": "", **ROOT})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    tests = commands_of(configuration)["test-runner"]
+    inside = "python -m pytest --junitxml={junit} --rootdir=. -o pythonpath=backend backend"
+    assert [tests["pytest backend"], tests["pytest"].rpartition(" ")[2]] == [inside, "--ignore=backend"]
+    assert list(tests) == ["pytest backend", "pytest"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": "[project]\nname = 'shop'\n"},
+        {"setup.cfg": "[metadata]\nname = shop\n"},
+        {"app/main.py": ""},
+        {"backend/pytest.ini": "[pytest]\npythonpath = .\n"},
+        {"pytest.ini": "[pytest]\n"},
+        {"backend/tests/test_main.py": "from backend.app.main import one\n"},
+    ],
+)
+def test_a_module_is_not_looked_for_where_the_project_says_how_or_it_is_found(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    written(tmp_path, FULL_STACK | files)
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert "pythonpath" not in str(commands_of(configuration))
+
+
+def test_a_project_of_another_language_inside_is_not_verified_from_above(tmp_path: Path) -> None:
+    written(tmp_path, {**FULL_STACK, "frontend/package.json": "{}", "docs/requirements.txt": "sphinx\n"})
+
+    (entry,) = loaded(tmp_path, installed(tmp_path, modules=("pytest",))).unverified
+
+    assert (entry.name, entry.blocks) == ("frontend", False)
+    assert entry.reason == "a project of its own: `fixloop run frontend`"
+
+
+def test_where_nothing_can_be_checked_the_projects_inside_are_suggested(tmp_path: Path) -> None:
+    written(
+        tmp_path, {"shop/manage.py": MANAGE, "shop/orders/__init__.py": "", "shop/orders/tests.py": MODELS}
+    )
+
+    with pytest.raises(NotVerifiedError, match=r"`fixloop run shop`: shop"):
+        loaded(tmp_path, installed(tmp_path, modules=("django",)))
+
+
 def test_checks_in_a_folder_of_several_projects_come_with_a_hint(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "one/pyproject.toml": "", "packages/two/setup.py": ""})
     here = installed(tmp_path, modules=("pytest",))

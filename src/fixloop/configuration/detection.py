@@ -9,10 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration import go, javascript, python, rust
+from fixloop.configuration import go, javascript, layout, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.model import Check, Need, Proposal
+from fixloop.configuration.model import Check, Need, Proposal, proposal
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
@@ -45,6 +45,10 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     found = [*python.proposals(project, gated=gated)]
     for proposals_of in OTHER_LANGUAGES:
         found.extend(proposals_of(project.directory))
+    for folder in layout.projects_below(project.directory) if found else ():
+        if not layout.has_python(project.directory / folder):
+            reason = f"a project of its own: `fixloop run {folder}`"
+            found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
 
 
@@ -72,11 +76,11 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
     for _, group in groupby(proposals, lambda proposal: (proposal.specialist, proposal.check.name)):
         alternatives = tuple(group)
         first, needs = alternatives[0], alternatives[-1].needs
-        for proposal in (each for each in alternatives if each.check.command):
-            check = _startable(proposal.check, proposal.needs, installed)
+        for candidate in (each for each in alternatives if each.check.command):
+            check = _startable(candidate.check, candidate.needs, installed)
             if check is not None:
-                checks.append(proposal.check if portable else check)
-                if proposal is not first and first.check.coverage_percent:
+                checks.append(candidate.check if portable else check)
+                if candidate is not first and first.check.coverage_percent:
                     unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
                 break
         else:

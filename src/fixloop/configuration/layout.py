@@ -13,7 +13,10 @@ PRUNED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "di
 NOT_SOURCES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "samples", "bench", "benchmarks"}
 )
-PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "go.mod", "Cargo.toml")
+PROJECT_FILES = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "manage.py"),
+    *("package.json", "go.mod", "go.work", "Cargo.toml"),
+)
 NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "test_*.py", "*_test.py")
 TEST_FILES = ("test_*.py", "*_test.py")
 """The files that pytest collects by default."""
@@ -51,10 +54,11 @@ def projects_below(directory: Path) -> tuple[str, ...]:
 
 def projects_inside(directory: Path) -> tuple[str, ...]:
     """The folders one or two levels below that are projects."""
-    files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in PROJECT_FILES)
-    found = (path.parent for paths in files for path in paths)
-    inside = {folder.relative_to(directory) for folder in found}
-    own = (path for path in inside if not any(part in PRUNED or part.startswith(".") for part in path.parts))
+    names = (*PROJECT_FILES, "requirements.txt")
+    files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in names)
+    inside = {path.parent.relative_to(directory) for paths in files for path in paths}
+    foreign = PRUNED | NOT_SOURCES
+    own = (path for path in inside if not any(part in foreign or part.startswith(".") for part in path.parts))
     return tuple(str(path) for path in sorted(own))
 
 

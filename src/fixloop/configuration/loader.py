@@ -140,10 +140,13 @@ def _only(only: str, chosen: Selection) -> Selection:
 def _nothing_to_check(
     chosen: Selection, directory: Path, written: FileSettings, document: Document
 ) -> FixloopError:
-    place = shown_path(directory.absolute())
+    place, inner = shown_path(directory.absolute()), projects_below(directory)
+    inside = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)})" if inner else ""
     if chosen.unverified:
-        missing = "; ".join(f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in chosen.unverified)
-        return NotVerifiedError(f"nothing can be checked in {place}: {missing}")
+        missing = [f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in chosen.unverified]
+        return NotVerifiedError(
+            f"nothing can be checked in {place}: {'; '.join(filter(None, (*missing, inside)))}"
+        )
     if written.specialist:
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"
@@ -152,9 +155,7 @@ def _nothing_to_check(
     if document.is_written:
         remedy = f"name a specialist in {document.place.file}"
         reason = f"it names no specialist and {reason}"
-    inner = projects_below(directory)
-    if inner:
-        remedy = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)}), or {remedy}"
+    remedy = f"{inside}, or {remedy}" if inside else remedy
     return UsageError(f"nothing to check in {place}: {reason}; {remedy}")
 
 

@@ -36,6 +36,7 @@ class PytestSettings(NamedTuple):
     patterns: tuple[str, ...]
     """`python_files`; empty for pytest's defaults."""
     addopts: str
+    pythonpath: str
     place: str
     """The place of `testpaths`; empty if it is not set."""
 
@@ -65,7 +66,8 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
             settings[key] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
         place = name if "testpaths" in table else place
     paths, files = (tuple(settings.get(key, "").split()) for key in ("testpaths", "python_files"))
-    return PytestSettings(paths, files, settings.get("addopts", ""), place)
+    addopts, pythonpath = (settings.get(key, "") for key in ("addopts", "pythonpath"))
+    return PytestSettings(paths, files, addopts, pythonpath, place)
 
 
 def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
