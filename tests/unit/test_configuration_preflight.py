@@ -547,6 +547,33 @@ def test_a_project_of_another_language_inside_is_not_verified_from_above(tmp_pat
     assert entry.reason == "a project of its own: `fixloop run frontend`"
 
 
+@pytest.mark.parametrize(
+    ("makefile", "target"),
+    [
+        ("all: a\n\ncheck: all\n\t./a\n", "check"),
+        ("check:\n\t./a --slow\n\ntest : a\n\t./a\n", "test"),
+        ("test := no\nall:\n\tcc a.c\n", ""),
+    ],
+)
+def test_tests_in_an_unknown_language_are_run_by_the_makefile(
+    tmp_path: Path, makefile: str, target: str
+) -> None:
+    written(tmp_path, {"Makefile": makefile, "a.c": "", ".editorconfig": "", "ruff.toml": "", "tool.py": ""})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("make", "ruff")))
+
+    tests = commands_of(configuration).get("test-runner", {})
+    assert tests == ({f"make {target}": f"make {target}"} if target else {})
+
+
+def test_where_make_is_missing_its_tests_block_a_pass(tmp_path: Path) -> None:
+    written(tmp_path, {"Makefile": "test:\n\t./a\n", "ruff.toml": "", "tool.py": ""})
+
+    (entry,) = loaded(tmp_path, installed(tmp_path, programs=("ruff",))).unverified
+
+    assert (entry.name, entry.blocks) == ("make test", True)
+
+
 def test_where_nothing_can_be_checked_the_projects_inside_are_suggested(tmp_path: Path) -> None:
     written(
         tmp_path, {"shop/manage.py": MANAGE, "shop/orders/__init__.py": "", "shop/orders/tests.py": MODELS}

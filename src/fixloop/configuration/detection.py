@@ -4,7 +4,8 @@ A missing tool is taken from an environment that tox, nox or pre-commit has made
 not started, and is reported with the command that installs the tool.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,6 +14,7 @@ from fixloop.configuration import go, javascript, layout, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
+from fixloop.configuration.project_commands import makefile_of
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
@@ -23,6 +25,9 @@ OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
     rust.proposals,
 )
 """The languages other than Python; each proposes checks for a folder."""
+
+_TESTS: Final = ("test", "tests", "check")
+_TARGET: Final = re.compile(rf"^({'|'.join(_TESTS)})\s*:(?!=)", re.MULTILINE)
 
 
 class Found(NamedTuple):
@@ -45,11 +50,22 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     found = [*python.proposals(project, gated=gated)]
     for proposals_of in OTHER_LANGUAGES:
         found.extend(proposals_of(project.directory))
+    if not layout.is_project(project.directory) and not any(each.runs_tests for each in found):
+        found.extend(_of_makefile(project.directory))
     for folder in layout.projects_below(project.directory) if found else ():
         if not layout.has_python(project.directory / folder):
             reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
+
+
+def _of_makefile(directory: Path) -> Iterator[Proposal]:
+    """The Makefile's target for tests, whatever their language."""
+    file, text = makefile_of(directory)
+    make = Need("program", "make", "install make")
+    for target in sorted(set(_TARGET.findall(text)), key=_TESTS.index)[:1]:
+        why = f"{file}: {target}"
+        yield proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
 
 
 PYTHON_TOOLS: Final = frozenset(

@@ -47,9 +47,14 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
 
 
+def is_project(directory: Path) -> bool:
+    """Whether a file says that the folder is a project in a known language."""
+    return any((directory / name).is_file() for name in PROJECT_FILES)
+
+
 def projects_below(directory: Path) -> tuple[str, ...]:
     """The folders one or two levels below that are projects; none if `directory` itself is one."""
-    return () if any((directory / name).is_file() for name in PROJECT_FILES) else projects_inside(directory)
+    return () if is_project(directory) else projects_inside(directory)
 
 
 def projects_inside(directory: Path) -> tuple[str, ...]:

@@ -59,12 +59,17 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
     return (*commands, *makefile_and_ci_commands(directory))
 
 
+def makefile_of(directory: Path) -> tuple[str, str]:
+    """The name and text of the Makefile; empty if there is none."""
+    makefiles = ("Makefile", "makefile", "GNUmakefile")
+    makefile = next((name for name in makefiles if (directory / name).is_file()), "")
+    return makefile, text_of(directory / makefile).replace("\\\n", " ") if makefile else ""
+
+
 def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
     """The commands of the Makefile and of CI, which any language may have."""
     commands: list[ProjectCommand] = []
-    makefiles = ("Makefile", "makefile", "GNUmakefile")
-    makefile = next((name for name in makefiles if (directory / name).is_file()), "")
-    text = text_of(directory / makefile).replace("\\\n", " ") if makefile else ""
+    makefile, text = makefile_of(directory)
     variables = {key: value.strip() for key, value in _ASSIGNMENT.findall(text)}
     target = ""
     for line in text.splitlines():
