@@ -44,6 +44,18 @@ def test_the_order_is_setup_checkout_virtual_env_path(tmp_path: Path) -> None:
     assert choose(source=None).origin == "none"
 
 
+def test_the_only_environment_in_a_folder_comes_after_an_active_one(tmp_path: Path) -> None:
+    active, program = fake_venv(tmp_path / "active"), fake_venv(tmp_path / "system") / "bin"
+    source = tmp_path / "source"
+    below = fake_venv(source / "backend/.venv")
+    choose_with = partial(choose, source=source, path=str(program))
+
+    assert choose_with(active=str(active)).origin == "VIRTUAL_ENV"
+    assert choose_with() == Interpreter(f"{below}/bin/python", str(below), "checkout")
+    fake_venv(source / "tools/venv")
+    assert choose_with().origin == "PATH"
+
+
 def test_the_environment_that_pre_commit_made_for_fixloop_is_not_the_projects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,7 +143,8 @@ def _nothing_to_check(
     place, inner = shown_path(directory.absolute()), projects_below(directory)
     inside = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)})" if inner else ""
     if chosen.unverified:
-        missing = [f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in chosen.unverified]
+        lacking = [each for each in chosen.unverified if each.name not in inner]
+        missing = [f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in lacking]
         return NotVerifiedError(
             f"nothing can be checked in {place}: {'; '.join(filter(None, (*missing, inside)))}"
         )

@@ -34,7 +34,8 @@ def choose_interpreter(
     *, made: Path | None, source: Path | None, subdirectory: str, variables: Mapping[str, str]
 ) -> Interpreter:
     """
-    The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, PATH.
+    The interpreter, in order: what setup made, the checkout's `.venv` or `venv`, `$VIRTUAL_ENV`, the only environment
+    in a folder of the checkout, PATH.
 
     `made` is the folder in which `[workspace] setup` ran, `source` the top of the checkout, if any. On the PATH
     fixloop's own environment is skipped, because its packages are not the project's. An activated environment is used
@@ -53,6 +54,9 @@ def choose_interpreter(
     is_hooks = "PRE_COMMIT" in variables and os.path.realpath(os.path.join(active, "bin")) == own
     if active and _is_venv(Path(active)) and not is_hooks:
         return Interpreter(str(_python_of(Path(active))), active, "VIRTUAL_ENV")
+    below = [] if source is None else [place for name in VENV_NAMES for place in source.glob(f"*/{name}")]
+    if len(venvs := [*filter(_is_venv, below)]) == 1:
+        return Interpreter(str(_python_of(venvs[0])), str(venvs[0]), "checkout")
     folders = variables.get("PATH", os.defpath).split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if os.path.realpath(folder) != own)
     program = shutil.which("python", path=path) or shutil.which("python3", path=path)
