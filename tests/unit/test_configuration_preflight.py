@@ -496,6 +496,7 @@ def test_in_a_folder_of_several_projects_each_is_suggested(tmp_path: Path) -> No
         loaded(tmp_path, installed(tmp_path))
 
 
+TESTED = '{"scripts": {"test": "node --test"}}'
 FULL_STACK = {
     "backend/app/main.py": "def one() -> int:\n    return 1\n",
     "backend/tests/test_main.py": "from app.main import one\n\n\ndef test_one() -> None:\n    assert one() == 1\n",
@@ -538,13 +539,50 @@ def test_a_module_is_not_looked_for_where_the_project_says_how_or_it_is_found(
     assert "pythonpath" not in str(commands_of(configuration))
 
 
-def test_a_project_of_another_language_inside_is_not_verified_from_above(tmp_path: Path) -> None:
-    written(tmp_path, {**FULL_STACK, "frontend/package.json": "{}", "docs/requirements.txt": "sphinx\n"})
+@pytest.mark.parametrize("files", [{}, {"pyproject.toml": "[project]\nname = 'shop'\n"}])
+def test_a_project_of_another_language_inside_is_not_verified_from_above(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    inside = {"frontend/package.json": TESTED, "tools/package.json": "{}", "docs/package.json": TESTED}
+    written(tmp_path, FULL_STACK | files | inside)
 
     (entry,) = loaded(tmp_path, installed(tmp_path, modules=("pytest",))).unverified
 
     assert (entry.name, entry.blocks) == ("frontend", False)
     assert entry.reason == "a project of its own: `fixloop run frontend`"
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"package.json": '{"workspaces": ["packages/*"]}'}, "npm test --workspaces --if-present"),
+        (
+            {"package.json": "{}", "pnpm-lock.yaml": "", "pnpm-workspace.yaml": "packages: ['packages/*']\n"},
+            "pnpm --recursive --if-present test",
+        ),
+    ],
+)
+def test_the_packages_of_a_workspace_are_tested_without_a_script_at_its_root(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    written(tmp_path, {**files, "packages/one/package.json": TESTED, "node_modules/.keep": ""})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("npm", "pnpm", "node")))
+
+    assert commands_of(configuration) == {"test-runner": {command: command}}
+    assert configuration.unverified == ()
+
+
+@pytest.mark.parametrize("package", ["{}", '{"workspaces": ["packages/*"], "scripts": {"test": "exit 1"}}'])
+def test_a_workspace_s_packages_are_left_to_its_own_script(tmp_path: Path, package: str) -> None:
+    written(tmp_path, {"package.json": package, "packages/one/package.json": TESTED, "index.js": ""})
+    here = installed(tmp_path, programs=("npm", "node"))
+
+    if package == "{}":
+        with pytest.raises(UsageError, match=r"`fixloop run packages/one`"):
+            loaded(tmp_path, here)
+    else:
+        assert commands_of(loaded(tmp_path, here)) == {"test-runner": {"npm test": "npm run test"}}
 
 
 @pytest.mark.parametrize(

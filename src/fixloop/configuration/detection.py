@@ -47,13 +47,16 @@ def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed
 
 
 def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal, ...]:
-    found = [*python.proposals(project, gated=gated)]
+    directory, found = project.directory, [*python.proposals(project, gated=gated)]
+    untested = []
     for proposals_of in OTHER_LANGUAGES:
-        found.extend(proposals_of(project.directory))
-    if not layout.is_project(project.directory) and not any(each.runs_tests for each in found):
-        found.extend(_of_makefile(project.directory))
-    for folder in layout.projects_below(project.directory) if found else ():
-        if not layout.has_python(project.directory / folder):
+        own = [*proposals_of(directory)]
+        untested += [] if any(each.runs_tests for each in own) else [proposals_of]
+        found.extend(own)
+    if not layout.is_project(directory) and not any(each.runs_tests for each in found):
+        found.extend(_of_makefile(directory))
+    for folder in layout.projects_inside(directory) if found else ():
+        if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))

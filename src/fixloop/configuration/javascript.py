@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in, text_of
-from fixloop.configuration.layout import files_below
+from fixloop.configuration.layout import files_below, projects_inside
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
 
@@ -110,6 +110,7 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
 def _of_tests(project: _Project) -> Iterator[Proposal]:
     name = next((name for name in _SCRIPTS["tests"] if name in project.scripts), "")
     if not name or "no test specified" in project.scripts[name]:
+        yield from _of_workspaces(project)
         return
     calls = calls_of(name, project.scripts)
     if calls and all(_is_check(call, project) for call in calls):
@@ -117,6 +118,22 @@ def _of_tests(project: _Project) -> Iterator[Proposal]:
             yield _proposal(call, f"package.json: scripts.{name}", project, name)
     else:
         yield _whole(name, project, runs_tests=True)
+
+
+def _of_workspaces(project: _Project) -> Iterator[Proposal]:
+    """The tests of all packages of a workspace whose root has no script for them."""
+    directory, manager = project.directory, project.manager
+    words = _TABLES["workspaces"].get(manager)
+    own = "pnpm-workspace.yaml" if (directory / "pnpm-workspace.yaml").is_file() else ""
+    why = own or ("package.json: workspaces" if "workspaces" in project.package else "")
+    folders = projects_inside(directory) if words and why else ()
+    if any(each.runs_tests for folder in folders for each in proposals(directory / folder)):
+        needs = (
+            Need("program", manager, f"install {manager}"),
+            Need("file", "node_modules", project.install),
+        )
+        command = (manager, *words)
+        yield proposal("test-runner", " ".join(command), command, why, *needs, runs_tests=True)
 
 
 def _builder(project: _Project, *, for_tests: bool) -> str:
@@ -187,11 +204,7 @@ def _is_check(call: Call, project: _Project) -> bool:
         return False
     if call.tool not in BUILDERS or "--noEmit" in call.arguments():
         return True
-    try:
-        text = (project.directory / "tsconfig.json").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return re.search(r'"noEmit"\s*:\s*true', text) is not None
+    return re.search(r'"noEmit"\s*:\s*true', text_of(project.directory / "tsconfig.json")) is not None
 
 
 def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Proposal:

@@ -52,11 +52,6 @@ def is_project(directory: Path) -> bool:
     return any((directory / name).is_file() for name in PROJECT_FILES)
 
 
-def projects_below(directory: Path) -> tuple[str, ...]:
-    """The folders one or two levels below that are projects; none if `directory` itself is one."""
-    return () if is_project(directory) else projects_inside(directory)
-
-
 def projects_inside(directory: Path) -> tuple[str, ...]:
     """The folders one or two levels below that are projects."""
     names = (*PROJECT_FILES, "requirements.txt")
