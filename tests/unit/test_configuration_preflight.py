@@ -518,6 +518,15 @@ def test_tests_of_a_project_inside_find_its_modules_as_from_its_folder(tmp_path:
     assert list(tests) == ["pytest backend", "pytest"]
 
 
+def test_a_folder_with_a_space_is_one_folder_for_pytest(tmp_path: Path) -> None:
+    written(tmp_path, {path.replace("backend", "back end"): text for path, text in FULL_STACK.items()})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    (check,) = configuration.specialist("test-runner").checks
+    assert check.command[-3:] == ("-o", "pythonpath='back end'", "back end")
+
+
 @pytest.mark.parametrize(
     "files",
     [

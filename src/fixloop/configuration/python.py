@@ -6,6 +6,7 @@ project that merely can measure its coverage has not asked.
 
 import math
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import chain, takewhile
@@ -141,7 +142,7 @@ def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
             # Tests are named by their paths in the whole project, and coverage would be measured with its settings.
             options = [*(["--no-cov"] if coverage.is_measured else []), "--rootdir=."]
             if folder in started and not member.pytest.pythonpath:
-                options += ["-o", f"pythonpath={folder}"]
+                options += ["-o", f"pythonpath={shlex.quote(folder)}"]
             command = (*COMMAND, *options, folder)
             kind, needs = "test-runner", _needs(member)
             why = f"{folder}: {settings}" if settings else started[folder]
