@@ -118,6 +118,22 @@ def test_unittest_runs_a_separate_canary_file(command: str, expected: str, file:
     assert canary.is_printed
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("", ""),
+        ("shop.tests.Total --parallel 4 -v 0", ""),
+        ("--settings shop.settings --tag slow --keepdb", "--settings shop.settings --keepdb "),
+    ],
+)
+def test_django_s_runner_runs_a_canary_next_to_its_tests(words: str, kept: str) -> None:
+    canary = made(f"python manage.py test {words}", ("manage.py", "shop/models.py", "shop/tests.py"))
+
+    assert line(canary) == f"python manage.py test {kept}--verbosity=2 shop.test_c0"
+    assert list(canary.files) == ["shop/test_c0.py"]
+    assert canary.is_printed
+
+
 def test_discovery_finds_a_canary_in_the_package_where_the_tests_are() -> None:
     files = ("shop.py", "tests/__init__.py", "tests/test_shop.py", "other/test_b.py")
 
@@ -286,7 +302,16 @@ def test_there_is_no_canary_if_a_shell_does_more_than_find_files() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["pytest", "python -m unittest tests.test_x", "npx jest", "go test ./...", "cargo test", "npx tsc"],
+    [
+        "pytest",
+        "python -m unittest tests.test_x",
+        "python manage.py test",
+        "python manage.py check",
+        "npx jest",
+        "go test ./...",
+        "cargo test",
+        "npx tsc",
+    ],
 )
 def test_there_is_no_canary_if_nothing_fits_it(command: str) -> None:
     assert canary_of(command.split(), project("README.md", changed=()), TOKEN) is None

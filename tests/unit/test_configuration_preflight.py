@@ -630,17 +630,6 @@ def test_where_nothing_can_be_checked_the_projects_inside_are_suggested(tmp_path
         loaded(tmp_path, installed(tmp_path, modules=("django",)))
 
 
-def test_checks_in_a_folder_of_several_projects_come_with_a_hint(tmp_path: Path) -> None:
-    written(tmp_path, {**CODE, "one/pyproject.toml": "", "packages/two/setup.py": ""})
-    here = installed(tmp_path, modules=("pytest",))
-
-    preflight = preflight_of(loaded(tmp_path, here), tmp_path, here)
-
-    hint = "2 projects lie below this folder: `fixloop run one` checks one of them alone"
-    assert preflight.hints == (hint,)
-    assert lines(preflight)[-1] == f"hint: {hint}"
-
-
 def test_without_a_virtual_environment_a_hint_names_the_interpreter(tmp_path: Path) -> None:
     written(tmp_path, CODE)
     venv = installed(tmp_path, modules=("pytest",))

@@ -67,7 +67,8 @@ def not_seen_again(claim: Claim) -> Iterator[Finding]:
     changed = {os.path.relpath(os.fsdecode(delta.path), top) for delta in claim.changed}
     now = renamed(claim.work, claim.ran, workspace.mirror)
     for one in claim.ran:
-        expected, passed = _expected(claim.work, one.result.check), one.result.cases
+        check, passed = one.result.check, one.result.cases
+        expected = _expected(claim.work, check)
         gone = sorted(
             name for name in expected - passed - now.keys() if not is_seen(name, expected, passed, changed)
         )
@@ -81,9 +82,7 @@ def not_seen_again(claim: Claim) -> Iterator[Finding]:
                 else f"{len(gone)} tests that passed before were"
             )
             text = f"{what} not seen to pass again"
-            yield Finding(
-                rule="not-seen-again", text=text, check=one.result.check, file=file, old=names[:1000]
-            )
+            yield Finding(rule="not-seen-again", text=text, check=check, file=file, old=names[:1000])
 
 
 def _expected(work: Step, check: str) -> frozenset[str]:

@@ -110,10 +110,8 @@ def _checks_of(directory: Path) -> tuple[Preflight | None, list[Finding]]:
     except FixloopError as error:
         return None, [Finding("checks", None, str(error))]
     missing = [
-        Finding(
-            entry.name, False if entry.blocks else None, f"{entry.specialist}: {entry.reason}", entry.remedy
-        )
-        for entry in plan.unverified
+        Finding(each.name, False if each.blocks else None, f"{each.specialist}: {each.reason}", each.remedy)
+        for each in plan.unverified
     ]
     count = len(plan.checks)
     return plan, [Finding("checks", True, f"{count} check{'s' * (count > 1)} can run here"), *missing]
@@ -211,9 +209,8 @@ def _project(directory: Path) -> Finding:
     is_there = directory.is_dir()
     writable = is_there and os.access(directory, os.W_OK | os.X_OK)
     told = ("writable" if writable else "read-only") if is_there else "not a directory"
-    return Finding(
-        "project", writable, f"{directory} is {told}", "run fixloop in a directory you can write to"
-    )
+    remedy = "run fixloop in a directory you can write to"
+    return Finding("project", writable, f"{directory} is {told}", remedy)
 
 
 def _writable(name: str, folder: Path, variable: str) -> Finding:

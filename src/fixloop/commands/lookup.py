@@ -84,9 +84,7 @@ class Lookup:
             told = f"{len(live)} workflows are live here (issues {_listed(issues)}{more}); name one"
             raise UsageError(told)
         known = self.store.workflows()
-        ended = [
-            (fields.get("updated_at", ""), name) for name, fields in known if name.startswith(f"{hash8}-")
-        ]
+        ended = [(kept.get("updated_at", ""), name) for name, kept in known if name.startswith(f"{hash8}-")]
         if not ended:
             raise NothingYet(self.nothing_here())
         return max(ended)[1]

@@ -146,7 +146,7 @@ def _nothing_to_check(
         lacking = [each for each in chosen.unverified if each.name not in inner]
         missing = [f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in lacking]
         return NotVerifiedError(
-            f"nothing can be checked in {place}: {'; '.join(filter(None, (*missing, inside)))}"
+            f"nothing can be checked in {place}: {'; '.join([*missing, inside])}".rstrip("; ")
         )
     if written.specialist:
         return document.place.at("frontend").error(

@@ -84,18 +84,17 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
         lost = {path for path, text in files.items() if path not in cases and _FUNCTIONS.search(text)}
         untold.append((_few(lost | cases - named), "unittest does not run such a test file"))
         cases = named
+    place = place or why
     for name, reason in untold:
         if name:
-            yield proposal("test-runner", name, (), place or why, runs_tests=True)._replace(reason=reason)
+            yield proposal("test-runner", name, (), place, runs_tests=True)._replace(reason=reason)
     names = set[str]()
     for run in (run for run in runs if run.command):
         name = run.tool if run.tool not in names else " ".join((run.tool, *run.rest))[:80]
         names.add(name)
-        yield proposal(
-            "test-runner", name, run.command, place or why, run.need, tool=run.tool, runs_tests=True
-        )
+        yield proposal("test-runner", name, run.command, place, run.need, tool=run.tool, runs_tests=True)
     if left := _few(cases - reached):
-        found = proposal("test-runner", left, (), place or why)
+        found = proposal("test-runner", left, (), place)
         yield found._replace(reason="no check here reaches such a test file")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
-from fixloop.configuration.layout import has_python, is_project, projects_inside
+from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import Unverified
 
@@ -51,11 +51,6 @@ def preflight_of(configuration: Configuration, directory: Path, installed: Insta
         hints.append(
             f"no virtual environment was found, so checks run with {asked.interpreter.path or 'no Python'}; "
             "make a .venv in the project, activate one, or name `[workspace] setup`"
-        )
-    inner = () if installed is None or is_project(directory) else projects_inside(directory)
-    if inner:
-        hints.append(
-            f"{len(inner)} projects lie below this folder: `fixloop run {inner[0]}` checks one of them alone"
         )
     interpreter = asked.interpreter.path if asked and (uses_python or has_python(directory)) else ""
     checks = []

@@ -196,10 +196,9 @@ def _pytest(
         calls = {"pytest": (plain, scope.why)}
         for variables, why in _more_calls(project).items():
             calls[" ".join(("pytest", *variables))] = (("env", *variables, *COMMAND, *covering, *words), why)
+        own_needs = _needs(project)
         for name, (command, why) in calls.items():
-            yield proposal(
-                "test-runner", name, command, why, *_needs(project), tool="pytest", runs_tests=True
-            )
+            yield proposal("test-runner", name, command, why, *own_needs, tool="pytest", runs_tests=True)
 
 
 def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
@@ -216,9 +215,8 @@ def _holds_tests(project: PythonProject, paths: Sequence[str], without: Collecti
     patterns = project.pytest.patterns or layout.TEST_FILES
     places = [project.directory / path for path in paths]
     files = (file for place in places if place.is_dir() for file in layout.files_below(place))
-    own = (
-        file for file in files if not any(file.is_relative_to(project.directory / each) for each in without)
-    )
+    others = [project.directory / path for path in without]
+    own = (file for file in files if not any(map(file.is_relative_to, others)))
     named = any(fnmatch(file.name, pattern) for file in own for pattern in patterns)
     return named or any(place.suffix == ".py" for place in places)
 

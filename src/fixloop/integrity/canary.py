@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from fixloop.integrity.runner_canaries import cargo_canary, go_canary, pytest_canary, unittest_canary
+from fixloop.integrity import runner_canaries
 from fixloop.integrity.tool_call import Canary, Project, ToolCall, call_of, text_of, tools
 
 _PYTHON: Final = re.compile(r"\.py$")
@@ -109,11 +109,12 @@ def _typescript_canary(call: ToolCall, project: Project, token: str) -> Canary |
 
 
 _CANARIES: Final[Mapping[str, Callable[[ToolCall, Project, str], Canary | None]]] = {
-    "pytest": pytest_canary,
-    "py.test": pytest_canary,
-    "unittest": unittest_canary,
-    "go": go_canary,
-    "cargo": cargo_canary,
+    "pytest": runner_canaries.pytest_canary,
+    "py.test": runner_canaries.pytest_canary,
+    "unittest": runner_canaries.unittest_canary,
+    "manage.py": runner_canaries.django_canary,
+    "go": runner_canaries.go_canary,
+    "cargo": runner_canaries.cargo_canary,
     **dict.fromkeys(_RUNNERS, _javascript_canary),
     **dict.fromkeys(_LINTERS, _linter_canary),
     "tsc": _typescript_canary,

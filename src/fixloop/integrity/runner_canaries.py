@@ -26,6 +26,8 @@ _PYTEST_DROPPED: Final = (
 )
 PYTEST_VALUED: Final = "-c -p -o --rootdir --confcutdir --basetemp --ignore --ignore-glob --config-file"
 _UNITTEST_VALUED: Final = "-s --start-directory -p --pattern -t --top-level-directory -k"
+_DJANGO_DROPPED: Final = "--parallel= -v= --verbosity= -k= --tag= --exclude-tag= --pdb --timing --failfast"
+_DJANGO_VALUED: Final = "--settings --pythonpath --testrunner -p --pattern -t --top-level-directory"
 _GO_DROPPED: Final = (
     "-json -run= -skip= -bench= -count= -cover -coverprofile= -covermode= -coverpkg= -shuffle= -o="
 )
@@ -92,6 +94,19 @@ def _is_discovered(path: str, start: str, project: Project) -> bool:
     folders = PurePosixPath(below).parents
     inner = (posixpath.normpath(posixpath.join(start, folder)) for folder in folders if str(folder) != ".")
     return (below != path or start == ".") and all(f"{each}/__init__.py" in project.files for each in inner)
+
+
+def django_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
+    """For `manage.py test`, whose runner the project's settings may name."""
+    neighbour = project.sibling(PYTHON_TEST)
+    if call.rest[:1] != ("test",) or not neighbour:
+        return None
+    folder = PurePosixPath(neighbour).parent
+    options = call._replace(rest=call.rest[1:]).kept(_DJANGO_DROPPED, _DJANGO_VALUED, lambda word: True)
+    label = ".".join((*folder.parts, f"test_{token}"))
+    files = {str(folder / f"test_{token}.py"): _python(project, token)}
+    command = (*call.head, "test", *options, "--verbosity=2", label)
+    return Canary(command, files, (f"{token}b",), (f"{token}a",), is_printed=True)
 
 
 def go_canary(call: ToolCall, project: Project, token: str) -> Canary | None:
