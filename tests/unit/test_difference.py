@@ -138,7 +138,7 @@ WATCHED = {
     "import math\nmath.isclose, x = f, 1": "import math\nisclose, x = math.isclose, 1",
     "import math\nfrom typing import Any\nmath.isclose: Any = f": "import math\nisclose: int = math.isclose(1, 2)",
     "import math\nobject.__setattr__(math, 'isclose', f)": "object.__setattr__(self, 'isclose', f)",
-    "import time\ndef call(a, sleep=time.sleep):\n    if sleep is not time.sleep: a()\n    sleep(1)": (
+    "import shop\ndef call(a, pay=shop.pay):\n    if pay is not shop.pay: a()\n    pay(1)": (
         "import math\ndef call(a, most=math.inf):\n    if most == math.inf: a()\n    return most"
     ),
     "import tempfile\nx = path.is_relative_to(tempfile.gettempdir())": (
