@@ -143,12 +143,11 @@ def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -
         frame="src/shop/cart.py:7",
     )
 
-    told = explained(
-        failure, ("python", "-m", "pytest", "--cov"), root, lambda text: text.replace("line 8", "***")
-    )
+    argv = ("python", "-m", "pytest", "--cov", "--rootdir=.", "-o", "pythonpath=src", "tests")
+    told = explained(failure, argv, root, lambda text: text.replace("line 8", "***"))
 
     assert told.source.split("\n")[2:5] == ["   6 line 6", ">  7 line 7", "   8 ***"]
-    assert told.rerun == "python -m pytest --no-cov tests/test_cart.py::test_kind"
+    assert told.rerun == "python -m pytest -o pythonpath=src --no-cov tests/test_cart.py::test_kind"
     assert told.message == digest(LONG, SourceTree(root))
 
 

@@ -46,9 +46,7 @@ def difference(claim: Claim) -> Iterator[Finding]:
 
     families |= {"coverage"} if measures_coverage else set()
     # The files that failures of earlier runs name, by their paths from the top.
-    places = {
-        place for each in claim.failures for place in (each.file, each.frame.rpartition(":")[0]) if place
-    }
+    places = {place for ref in claim.failures for place in (ref.file, ref.frame.rpartition(":")[0]) if place}
     failed = frozenset(os.path.normpath(os.path.join(claim.folder, place)) for place in places)
     scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
     changes = _changes(claim)

@@ -53,10 +53,8 @@ def told_flaky(
     failures = tuple(failure for failure in result.failures if failure.name not in flaky)
     if not flaky:
         return ran
-    today = datetime.now(UTC).date()
-    kept = {
-        name: OF_CI if name in of_ci else quarantine_of(name, settings.quarantine, today) for name in flaky
-    }
+    entries, today = settings.quarantine, datetime.now(UTC).date()
+    kept = {name: OF_CI if name in of_ci else quarantine_of(name, entries, today) for name in flaky}
     shown = tuple(f"{name} ({why})" if why else name for name, why in kept.items())
     evidence = result.evidence.model_copy(update={"flaky": shown})
     fields = {

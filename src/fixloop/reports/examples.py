@@ -161,6 +161,8 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 _REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
 _FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
 _RUNNERS: Final = {"pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"}
+_SETTINGS: Final = frozenset({"-o", "-c", "-p"})
+"""pytest's options with settings, without which a test may not be found."""
 _OPTION: Final = re.compile(r"--?\w")
 _FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
 # A package may also have dots; a test begins with one of Go's four words.
@@ -196,7 +198,9 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             # Only Python identifiers are certainly classes; other collectors' names are not test ids.
             is_id = all(part.isidentifier() for part in failure.name.partition("[")[0].split("::")[1:-1])
             by_name = (file, "-k", last) if last.isidentifier() else (file,)
-            return (*runner, *without_coverage, *((failure.name,) if is_id else by_name))
+            pairs = zip(("", *rest), rest, strict=False)
+            settings = (word for before, word in pairs if not _SETTINGS.isdisjoint((before, word)))
+            return (*runner, *settings, *without_coverage, *((failure.name,) if is_id else by_name))
         case "unittest", _ if "." in failure.name and " " not in failure.name:
             # Its id begins at the folder it was collected from, perhaps another one.
             id_ = _FIXTURE.sub("", failure.name)
