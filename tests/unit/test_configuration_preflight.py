@@ -518,6 +518,22 @@ def test_tests_of_a_project_inside_find_its_modules_as_from_its_folder(tmp_path:
     assert list(tests) == ["pytest backend", "pytest"]
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        "defaults: {run: {working-directory: backend}}\njobs: {t: {steps: [{run: pytest}]}}",
+        "jobs: {t: {defaults: {run: {working-directory: backend}}, steps: [{run: pytest}]}}",
+        "jobs: {t: {steps: [{run: pytest, working-directory: backend}]}}",
+    ],
+)
+def test_what_ci_runs_in_another_folder_is_no_command_for_all_tests(tmp_path: Path, job: str) -> None:
+    written(tmp_path, {**FULL_STACK, ".github/workflows/ci.yml": job})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert list(commands_of(configuration)["test-runner"]) == ["pytest backend"]
+
+
 def test_a_folder_with_a_space_is_one_folder_for_pytest(tmp_path: Path) -> None:
     written(tmp_path, {path.replace("backend", "back end"): text for path, text in FULL_STACK.items()})
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.configuration.commands import is_foreign, only_reads
+from fixloop.configuration.commands import is_foreign, only_reads, program_of
 from fixloop.configuration.model import Check
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
@@ -133,11 +133,12 @@ def _reproducible(check: Check, ground: Ground) -> tuple[str, ...]:
     argv, folder = without_reports(check.command), ground.workspace.directory
     if is_foreign(check.command) or not ground.interpreter.path or not argv:
         return argv
-    own = Path(ground.interpreter.path).parent / argv[0]
-    if argv[0] in ("python", "python3"):
-        argv = (ground.interpreter.path, *argv[1:])
-    elif "/" not in argv[0] and own.is_file():
-        argv = (str(own), *argv[1:])
+    program, rest = program_of(argv)
+    before, own = argv[: len(argv) - len(rest) - 1], Path(ground.interpreter.path).parent / program
+    if program in ("python", "python3"):
+        argv = (*before, ground.interpreter.path, *rest)
+    elif "/" not in program and own.is_file():
+        argv = (*before, str(own), *rest)
     paths = filter(None, ground.environment(check.env).get("PYTHONPATH", "").split(os.pathsep))
     roots = [os.path.relpath(path, folder) for path in paths]
     return ("env", f"PYTHONPATH={os.pathsep.join(roots)}", *argv) if roots and roots != ["."] else argv

@@ -81,9 +81,11 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
             commands += _split(line.strip().lstrip("@-+ "), f"{makefile}: {target}")
     folder = directory / ".github" / "workflows"
     for path in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml"))):
-        for name, job in table_in(yaml_of(path), "jobs").items():
+        workflow = yaml_of(path)
+        for name, job in table_in(workflow, "jobs").items():
+            usual = table_in(workflow, "defaults", "run") | table_in({"job": job}, "job", "defaults", "run")
             for step in items_in(table_in({"job": job}, "job").get("steps"), dict):
-                if isinstance(step.get("run"), str) and "working-directory" not in step:
+                if isinstance(step.get("run"), str) and "working-directory" not in usual | step:
                     place = f"{path.relative_to(directory).as_posix()}: {name}"
                     commands += _split(step["run"].replace("\\\n", " "), place)
     return tuple(commands)

@@ -217,9 +217,7 @@ class _Plain(ast.NodeTransformer):
         self.generic_visit(node)
         parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in node.values]
         texts = [str(each.value) for each in parts if isinstance(each, ast.Constant)]
-        forms = [
-            (getattr(each, "conversion", -1), getattr(each, "format_spec", None)) for each in node.values
-        ]
+        forms = [(getattr(one, "conversion", -1), getattr(one, "format_spec", None)) for one in node.values]
         return node if {*forms} - {(-1, None)} or len(texts) < len(parts) else ast.Constant("".join(texts))
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:

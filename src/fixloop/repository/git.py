@@ -265,8 +265,6 @@ def explained(verb: str, done: subprocess.CompletedProcess[bytes], directory: Pa
 
 def _cause(said: str) -> str:
     """The lines that name the cause; git prints the consequences last."""
-    lines = [
-        line for line in said.splitlines() if line.strip() and not line.startswith(("hint:", "warning:"))
-    ]
-    telling = [line for line in lines if line.startswith(("error:", "fatal:", "remote: fatal:"))] or lines
+    told = [line for line in said.splitlines() if line.strip() and not line.startswith(("hint:", "warning:"))]
+    telling = [line for line in told if line.startswith(("error:", "fatal:", "remote: fatal:"))] or told
     return one_line(without_userinfo("; ".join(telling[:2])))
