@@ -124,16 +124,16 @@ def _of_workspaces(project: _Project) -> Iterator[Proposal]:
     """The tests of all packages of a workspace whose root has no script for them."""
     directory, manager = project.directory, project.manager
     words = _TABLES["workspaces"].get(manager)
-    own = "pnpm-workspace.yaml" if (directory / "pnpm-workspace.yaml").is_file() else ""
-    why = own or ("package.json: workspaces" if "workspaces" in project.package else "")
+    why = "package.json: workspaces" if "workspaces" in project.package else ""
+    why = "pnpm-workspace.yaml" if (directory / "pnpm-workspace.yaml").is_file() else why
     folders = projects_inside(directory) if words and why else ()
-    if any(each.runs_tests for folder in folders for each in proposals(directory / folder)):
-        needs = (
-            Need("program", manager, f"install {manager}"),
-            Need("file", "node_modules", project.install),
+    if own := [each for folder in folders for each in proposals(directory / folder) if each.runs_tests]:
+        installs = project.dependencies or any(need.kind == "file" for each in own for need in each.needs)
+        needs = [Need("program", manager, f"install {manager}")]
+        needs += [Need("file", "node_modules", project.install)] if installs else []
+        yield proposal(
+            "test-runner", f"{manager} {' '.join(words)}", (manager, *words), why, *needs, runs_tests=True
         )
-        command = (manager, *words)
-        yield proposal("test-runner", " ".join(command), command, why, *needs, runs_tests=True)
 
 
 def _builder(project: _Project, *, for_tests: bool) -> str:
