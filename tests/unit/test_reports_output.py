@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixloop.protocol.failures import Failure, Severity, same_failures
+from fixloop.reports.examples import narrower
 from fixloop.reports.output import failures_in, measure_of, whole_failure, without_packages
 from fixloop.reports.symptoms import counted
 from fixloop.reports.tree import SourceTree
@@ -428,6 +429,41 @@ def test_each_failing_test_of_other_runners_is_a_failure_by_its_name(
 
     assert (failure.name, failure.location) == (name, location)
     assert failure.message.startswith(error)
+
+
+DOCTEST = """\
+======================================================================
+FAIL: kind (shop.kinds)
+Doctest: shop.kinds.kind
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/doctest.py", line 2241, in runTest
+    raise self.failureException(self.format_failure(new.getvalue()))
+AssertionError: Failed doctest test for shop.kinds.kind
+  File "{root}/tests/test_a.py", line 2, in kind
+
+----------------------------------------------------------------------
+File "{root}/tests/test_a.py", line 4, in shop.kinds.kind
+Failed example:
+    kind(1)
+Expected:
+    2
+Got:
+    3
+
+----------------------------------------------------------------------
+Ran 1 test in 0.001s
+"""
+
+
+def test_a_failing_doctest_of_unittest_is_told_without_a_command_that_could_not_load_it(
+    tree: SourceTree, tmp_path: Path
+) -> None:
+    (failure,) = printed(DOCTEST, tmp_path)
+
+    assert (failure.name, failure.location) == ("shop.kinds.kind", "tests/test_a.py:4")
+    assert failure.message.startswith("Doctest: shop.kinds.kind\n")
+    assert narrower(("python", "-m", "unittest", "-v"), failure) == ()
 
 
 def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, tmp_path: Path) -> None:

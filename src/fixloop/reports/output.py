@@ -253,8 +253,8 @@ def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
 def _failing(name: str, said: str, kind: str, about: tuple[str, ...], tree: SourceTree) -> Failure:
     """A test whose traceback or message is `said`; its name may have its id in parentheses, as in zope.testrunner."""
     name = re.sub(r"^(\w+) \((\S+\.\1)\)$", r"\2", name)
-    # The error follows the last frame and the code it shows.
-    error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
+    # The error follows the last frame and the code it shows; a doctest's, a rule.
+    error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "").strip("-")
     file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
     place = (file, line_in(said, file)) if file else place_in(said, tree)
     head = () if said.startswith(error) else (error,)
