@@ -272,8 +272,7 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
         title, depth = "" if indent < depth else title, indent
         if point["bad"] and (point["timed"] or not point["directive"]):
             is_told, failed_at = indent < failed_at, indent
-            text = dedent(point["yaml"] or point["comments"] or "").strip("\n")
-            text = _OF_HELPERS.sub("", text)
+            text = _OF_HELPERS.sub("", dedent(point["yaml"] or point["comments"] or "").strip("\n"))
             error = _ERROR.search(text)
             full = f"{title} > {name}" if title and title != name else name
             about = (error[1] if error else name, text)
