@@ -539,11 +539,12 @@ packages/web test: was never started
 
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
-    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nValueError: no\n\n\nthe end\n"
+    warnings += "✖ 60 problems (0 errors, 60 warnings)\n"
+    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
 
     rows = whole_failure(output, "smoke", "make smoke", 2).message.split("\n")
 
-    assert rows[:3] == ["3:1  error  Bad", "ValueError: no", "…"]
+    assert rows[:4] == ["3:1  error  Bad", "npm error no", "ValueError: no", "…"]
     assert rows[rows.index("the end") - 1] == "ValueError: no"
     assert rows[-1] == "the end"
     assert not {"." * 200, "ok 1 fine"} & set(rows)

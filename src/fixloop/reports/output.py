@@ -47,8 +47,8 @@ _PASSED: Final = re.compile(
 _BANNER: Final = re.compile(r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+", re.MULTILINE)
 """What npm and pnpm print before a script: its package and name, and its command."""
 FAILING: Final = re.compile(
-    r"^[ >]*(?:not ok\b|\[?(?i:fail(?:ed|ure)?|error|fatal|panic)\b|[✗✖✘×] |\d+:\d+ +error\b).*"
-    r"|^.*\b[A-Z]\w*(?:Error|Exception): .*",
+    r"^[ >]*(?:not ok\b|\[?(?i:(?:npm )?(?:fail(?:ed|ure)?|error|fatal|panic))\b|[✗✖✘×] (?!\d+ problems? \(0)).*"
+    r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*",
     re.MULTILINE,
 )
 # pnpm begins each line of a workspace's package with its folder and script, the first one with `$`.
