@@ -19,6 +19,4 @@ FOLLOWING: Final[Mapping[str, Callable[[Any, Ticket], Iterable[Ticket]]]] = Mapp
 
 def canvas(app: Celery, state: Any, ticket: Ticket) -> list[Signature]:
     """The steps from `ticket` to the end of its round, as signatures in order; the first is `ticket` itself."""
-    return [
-        signature(app, state.profile, each) for each in (ticket, *FOLLOWING[state.profile](state, ticket))
-    ]
+    return [signature(app, state.profile, one) for one in (ticket, *FOLLOWING[state.profile](state, ticket))]

@@ -26,11 +26,15 @@ def commands(found: tuple[Proposal, ...]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("script", "name", "command"),
     [
-        ("vitest", "vitest", "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}"),
+        (
+            "vitest",
+            "vitest",
+            "node_modules/.bin/vitest run --reporter=default --reporter=junit --outputFile={junit}",
+        ),
         (
             "vitest watch --coverage --reporter verbose",
             "vitest",
-            "node_modules/.bin/vitest run --coverage --reporter=junit --outputFile={junit}",
+            "node_modules/.bin/vitest run --coverage --reporter=default --reporter=junit --outputFile={junit}",
         ),
         (
             "cross-env NODE_ENV=test jest --watchAll --ci src",
@@ -78,7 +82,7 @@ def test_scripts_that_call_other_scripts_are_resolved(tmp_path: Path) -> None:
         "oxlint": "node_modules/.bin/oxlint src -f github",
         "prettier": "node_modules/.bin/prettier src --check",
         "tsc": "node_modules/.bin/tsc --noEmit --pretty false",
-        "vitest": "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}",
+        "vitest": "node_modules/.bin/vitest run --reporter=default --reporter=junit --outputFile={junit}",
     }
 
 
@@ -323,7 +327,7 @@ def test_a_project_without_configuration_is_checked_by_its_scripts_and_init_writ
 
     found, text = load_configuration(tmp_path), init(first_configuration(tmp_path, None))
 
-    command = "node_modules/.bin/vitest run --reporter=junit --outputFile={junit}"
+    command = "node_modules/.bin/vitest run --reporter=default --reporter=junit --outputFile={junit}"
     (check,) = found.specialist("test-runner").checks
     assert " ".join(check.command) == command
     assert f'command = "{command}"' in text

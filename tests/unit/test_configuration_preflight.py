@@ -50,11 +50,25 @@ def test_tests_that_only_testpaths_names_run(tmp_path: Path) -> None:
     assert check.why == "pyproject.toml: [tool.pytest.ini_options]: testpaths"
 
 
-@pytest.mark.parametrize(("exit_code", "runs"), [(0, True), (2, True), (5, False)])
+TEST = "def test_load():\n    pass\n"
+SCRIPT = "import sys\nwhile sys.argv:\n    print(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "runs"),
+    [
+        (TEST, 0, True),
+        (TEST, 2, True),
+        (TEST, 5, False),
+        ("from shop.cases import *\n", 0, True),
+        (SCRIPT, 0, False),
+        (SCRIPT, 2, False),
+    ],
+)
 def test_where_names_are_ambiguous_pytest_decides_whether_there_are_tests(
-    tmp_path: Path, exit_code: int, runs: bool
+    tmp_path: Path, code: str, exit_code: int, runs: bool
 ) -> None:
-    written(tmp_path, {"src/shop/load_test.py": "", "ruff.toml": ""})
+    written(tmp_path, {"src/shop/load_test.py": code, "ruff.toml": ""})
     here = installed(tmp_path, modules=("pytest",), programs=("ruff",))
     executable(Path(here.interpreter.path), f"#!/bin/sh\nexit {exit_code}\n")
 
@@ -132,6 +146,9 @@ CASE = "import unittest\n"
             ["env PYTHONPATH=src python -m unittest discover -v tests"],
         ),
         ({"Makefile": "test:\n\t./runtests.py\n", "runtests.py": ""}, ["python ./runtests.py"]),
+        ({"Makefile": "test: all\n\t./test1\n\tpython test2.py\n"}, ["make test"]),
+        ({"Makefile": "test: all\n\t./test1 -v\n", "test1": "\x7fELF\0"}, ["make test"]),
+        ({"Makefile": "test:\n\t./test1 -v\n", "test1": "#!/bin/sh\n"}, ["./test1 -v"]),
         (
             {"tox.ini": "[testenv]\ncommands = python -W once -m testtools.run tests {posargs}\n"},
             ["python -W once -m testtools.run tests"],
@@ -185,7 +202,9 @@ def test_each_call_of_the_project_s_own_test_entry_is_a_check(
     tmp_path: Path, files: dict[str, str], commands: list[str]
 ) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": CASE, **files})
-    here = installed(tmp_path, modules=("django", "testtools", "tests"), programs=("trial", "django-admin"))
+    here = installed(
+        tmp_path, modules=("django", "testtools", "tests"), programs=("trial", "django-admin", "make")
+    )
 
     configuration = loaded(tmp_path, here)
 

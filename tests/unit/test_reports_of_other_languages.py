@@ -359,3 +359,13 @@ def test_findings_are_read_from_what_a_linter_prints(
     found = [(failure.name, failure.location, failure.message) for failure in result.failures]
     assert [finding for finding in expected if finding not in found] == []
     assert all(failure.severity is not Severity.LOW for failure in result.failures)
+
+
+def test_an_error_that_node_wraps_is_told_once_with_its_line_breaks(tmp_path: Path) -> None:
+    _, dies, adds = of("node-20-failing.xml", "junit", tmp_path).failures
+
+    assert dies.message.startswith("TypeError [Error]: boom\n    at TestContext")
+    assert adds.message.startswith(
+        "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:\n\n4 !== 3\n"
+    )
+    assert adds.message.count("4 !== 3") == 1

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import Failure, Severity, same_failures
+from fixloop.reports.examples import narrower
 from fixloop.reports.output import failures_in, measure_of, whole_failure, without_packages
 from fixloop.reports.symptoms import counted
 from fixloop.reports.tree import SourceTree
@@ -340,11 +341,74 @@ AVA = """\
 
   1 test failed
 """
+MINITEST = """\
+  1) Failure:
+Calc#test_0001_adds one, two [{root}/test/kv.js:5]:
+Expected: 3
+  Actual: -1
+
+3 runs, 2 assertions, 1 failures, 0 errors, 0 skips
+"""
+RSPEC = """\
+  1) Calc adds
+     Failure/Error: expect(Calc.add(1, 2)).to eq(3)
+
+       expected: 3
+            got: -1
+     # ./test/kv.js:5:in `block (2 levels) in <top (required)>'
+
+Finished in 0.0136 seconds (files took 0.10051 seconds to load)
+3 examples, 1 failure
+"""
+JASMINE = """\
+Failures:
+1) Calc adds
+  Message:
+    Expected -1 to be 3.
+  Stack:
+        at <Jasmine>
+        at UserContext.<anonymous> ({root}/test/kv.js:5:44)
+
+3 specs, 1 failure
+"""
+PHPUNIT = """\
+There was 1 failure:
+
+1) CalcTest::testAdd
+Failed asserting that -1 is identical to 3.
+
+{root}/test/kv.js:5
+
+--
+
+There was 1 skipped test:
+
+1) CalcTest::testSkip
+{root}/test/kv.js:9
+
+FAILURES!
+Tests: 3, Assertions: 2, Failures: 1.
+"""
+PERL = """\
+#   Failed test 'adds'
+#   at test/kv.js line 5.
+#          got: '-1'
+#     expected: '3'
+# Looks like you failed 1 test of 3.
+1..3
+not ok 1 - adds
+ok 2 - fine
+"""
 
 
 @pytest.mark.parametrize(
     ("output", "name", "location", "error"),
     [
+        (MINITEST, "Calc#test_0001_adds one, two", "test/kv.js:5", "Expected: 3\n"),
+        (RSPEC, "Calc adds", "test/kv.js:5", "expect(Calc.add(1, 2)).to eq(3)\n"),
+        (JASMINE, "Calc adds", "test/kv.js:5", "Expected -1 to be 3.\n"),
+        (PHPUNIT, "CalcTest::testAdd", "test/kv.js:5", "Failed asserting that -1 is identical to 3.\n"),
+        (PERL, "adds", "test/kv.js:5", "got: '-1'\nexpected: '3'\n"),
         (TRIAL, "tests.test_a.TestA.test_kind", "tests/test_a.py:4", "builtins.ValueError: 64\n"),
         (
             ZOPE,
@@ -364,6 +428,41 @@ def test_each_failing_test_of_other_runners_is_a_failure_by_its_name(
 
     assert (failure.name, failure.location) == (name, location)
     assert failure.message.startswith(error)
+
+
+DOCTEST = """\
+======================================================================
+FAIL: kind (shop.kinds)
+Doctest: shop.kinds.kind
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/doctest.py", line 2241, in runTest
+    raise self.failureException(self.format_failure(new.getvalue()))
+AssertionError: Failed doctest test for shop.kinds.kind
+  File "{root}/tests/test_a.py", line 2, in kind
+
+----------------------------------------------------------------------
+File "{root}/tests/test_a.py", line 4, in shop.kinds.kind
+Failed example:
+    kind(1)
+Expected:
+    2
+Got:
+    3
+
+----------------------------------------------------------------------
+Ran 1 test in 0.001s
+"""
+
+
+def test_a_failing_doctest_of_unittest_is_told_without_a_command_that_could_not_load_it(
+    tree: SourceTree, tmp_path: Path
+) -> None:
+    (failure,) = printed(DOCTEST, tmp_path)
+
+    assert (failure.name, failure.location) == ("shop.kinds.kind", "tests/test_a.py:4")
+    assert failure.message.startswith("Doctest: shop.kinds.kind\n")
+    assert narrower(("python", "-m", "unittest", "-v"), failure) == ()
 
 
 def test_each_failing_point_of_tap_is_a_failure_by_its_title(tree: SourceTree, tmp_path: Path) -> None:
@@ -387,6 +486,17 @@ def test_the_comments_below_a_failing_point_of_tap_are_its_message(tree: SourceT
     (failure,) = failures_in("1..1\nnot ok 1 adds\n# (in a.bats)\n#  `x' failed\n", "bats", tree)
 
     assert (failure.name, failure.message) == ("adds", "adds\n# (in a.bats)\n#  `x' failed")
+
+
+def test_the_place_of_a_test_of_bats_is_in_its_own_file(tree: SourceTree, tmp_path: Path) -> None:
+    (failure,) = printed(
+        "1..1\nnot ok 1 adds\n# (from function `check' in file test/dash.js, line 3,\n"
+        "#  in test file test/kv.js, line 5)\n#   `check' failed\n",
+        tmp_path,
+    )
+
+    assert (failure.location, failure.frame) == ("test/kv.js:5", "test/kv.js:5")
+    assert failure.message == "adds\n# (in test file test/kv.js, line 5)\n#   `check' failed"
 
 
 def test_what_npm_prints_before_a_script_is_not_the_message() -> None:
@@ -428,11 +538,12 @@ packages/web test: was never started
 
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
-    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nValueError: no\n\n\nthe end\n"
+    warnings += "✖ 60 problems (0 errors, 60 warnings)\n"
+    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
 
     rows = whole_failure(output, "smoke", "make smoke", 2).message.split("\n")
 
-    assert rows[:3] == ["3:1  error  Bad", "ValueError: no", "…"]
+    assert rows[:4] == ["3:1  error  Bad", "npm error no", "ValueError: no", "…"]
     assert rows[rows.index("the end") - 1] == "ValueError: no"
     assert rows[-1] == "the end"
     assert not {"." * 200, "ok 1 fine"} & set(rows)

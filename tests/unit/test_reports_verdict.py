@@ -159,7 +159,17 @@ def test_a_missing_report_is_explained_with_the_output_s_end_and_no_stack_frame(
 
     result = judged(tmp_path, ("mocha", "{junit}"), 1, output)
 
-    assert result.reason.endswith("the command's last line is: Error: no such module")
+    assert result.reason.endswith("the command's last error is: Error: no such module")
+
+
+def test_an_unexplained_exit_code_is_explained_with_the_last_line_that_says_error(tmp_path: Path) -> None:
+    output = "Error: could not write a.tsbuildinfo: read-only file system\nErrors  1 error\nreport written\n"
+
+    result = judged(tmp_path, ("mocha", "{junit}"), 1, output)
+
+    assert result.reason.endswith(
+        "last error is: Error: could not write a.tsbuildinfo: read-only file system"
+    )
 
 
 def test_failing_tests_are_reported_although_nothing_could_be_measured(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ from fixloop.configuration.model import Check
 from fixloop.errors import RefusedError
 from fixloop.files.atomic import File, place, read
 from fixloop.integrity.flip import Flip, flipped
-from fixloop.integrity.perturbed import REMEMBERED
-from fixloop.integrity.perturbed import RULE as PERTURBED
+from fixloop.integrity.perturbed import REMEMBERED, RULE as PERTURBED
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.holds import ALL_RULES
 from fixloop.reports.document import bytes_if_any

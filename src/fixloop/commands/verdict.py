@@ -38,9 +38,7 @@ def verdict_of(found: Sequence["Tried"], unverified: Sequence[Unverified]) -> st
     evidence = [each.result.evidence for each in found]
     older = [old_findings(each.check, each.old, each.base[:7]) for each in evidence if each.old]
     parts = [verdict, *flakes(evidence), *older, *passed_over(unverified)]
-    optional = [
-        f"{each.result.check} ({short(each.result.reason)})" for each in _of(found, RunOutcome.SKIPPED)
-    ]
+    optional = [f"{one.result.check} ({short(one.result.reason)})" for one in _of(found, RunOutcome.SKIPPED)]
     if optional:
         parts.append(f"optional, left out: {', '.join(optional)}")
     return "; ".join(parts)

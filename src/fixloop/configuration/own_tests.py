@@ -69,6 +69,10 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
         return
     if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
         return  # its Makefile may be about another language
+    programs = (run.command[0] for run in runs if "/" in "".join(run.command[:1]))
+    is_built = any("\0" in (text_of(directory / each) or "\0") for each in programs)
+    if place.startswith("Makefile: ") and is_built:  # by what the target needs
+        runs = [Run("make", ("make", place.split()[-1]), (), Need("program", "make", "install make"))]
     cases = {path for path, text in files.items() if _CASES.search(text)}
     reason = f"the project runs it ({place}), and fixloop cannot"
     untold = [(run.tool, reason) for run in runs if not run.command]

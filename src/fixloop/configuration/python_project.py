@@ -27,6 +27,7 @@ from fixloop.configuration.project_commands import ProjectCommand, project_comma
 
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
+_TEST: Final = re.compile(rf"^class |^\s*(?:async )?def test|\bimport \*|{_IMPORT.pattern}", re.MULTILINE)
 
 
 class PytestSettings(NamedTuple):
@@ -84,9 +85,10 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
             if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
                 return Tests("unittest", said or _said_by_names(directory, settings, found))
         return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
-    if not said and (files or place) and layout.has_python(directory):
-        collected = installed.collects()
-        said = "pytest --collect-only" if collected or (collected is None and (files or place)) else ""
+    # Scripts may be called so too, and pytest would run them while it collects tests.
+    has_tests = said or place or any(_TEST.search(text_of(path)) for path in files)
+    if not said and has_tests and layout.has_python(directory):
+        said = "pytest --collect-only" if installed.collects() is not False else ""
     return Tests("pytest", said) if said else None
 
 

@@ -149,8 +149,7 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
         found.setdefault(match["test"], []).append((match["after"] or match["before"]).strip())
     told = []
     for failure in failures:
-        names = [name for name in found.get(failure.name, ()) if name]
-        if names:
+        if names := [name for name in found.get(failure.name, ()) if name]:
             more = f" and {len(names) - _MOST_SUBTESTS} more" if len(names) > _MOST_SUBTESTS else ""
             listed = f"{failure.message}\nfailing subtests: {', '.join(names[:_MOST_SUBTESTS])}{more}"
             failure = failure.model_copy(update={"message": listed})
@@ -192,6 +191,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
         return ()
     name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
     file, last = failure.file, failure.name.rpartition("::")[2]
+    is_doctest = failure.message.startswith("Doctest: ")  # unittest cannot load one by its name
     match name, rest:
         case "pytest", _ if file and failure.name.startswith(file):
             without_coverage = ("--no-cov",) if any(part.startswith("--cov") for part in rest) else ()
@@ -201,7 +201,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             pairs = zip(("", *rest), rest, strict=False)
             settings = (word for before, word in pairs if not _SETTINGS.isdisjoint((before, word)))
             return (*runner, *settings, *without_coverage, *((failure.name,) if is_id else by_name))
-        case "unittest", _ if "." in failure.name and " " not in failure.name:
+        case "unittest", _ if "." in failure.name and " " not in failure.name and not is_doctest:
             # Its id begins at the folder it was collected from, perhaps another one.
             id_ = _FIXTURE.sub("", failure.name)
             is_here = f"{id_}.".startswith(f"{file.removesuffix('.py').replace('/', '.')}.")

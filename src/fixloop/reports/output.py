@@ -46,9 +46,9 @@ _PASSED: Final = re.compile(
 )
 _BANNER: Final = re.compile(r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+", re.MULTILINE)
 """What npm and pnpm print before a script: its package and name, and its command."""
-_FAILING: Final = re.compile(
-    r"^[ >]*(?:not ok\b|\[?(?i:fail(?:ed|ure)?|error|fatal|panic)\b|[✗✖✘×] |\d+:\d+ +error\b).*"
-    r"|^.*\b[A-Z]\w*(?:Error|Exception): .*",
+FAILING: Final = re.compile(
+    r"^[ >]*(?:not ok\b|\[?(?i:(?:npm )?(?:fail(?:ed|ure)?|error|fatal|panic))\b|[✗✖✘×] (?!\d+ problems? \(0)).*"
+    r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*",
     re.MULTILINE,
 )
 # pnpm begins each line of a workspace's package with its folder and script, the first one with `$`.
@@ -112,7 +112,7 @@ def whole_failure(output: str, check: str, command: str, exit_code: int) -> Fail
     # Without progress; a long output follows its key lines: lists show the head, and cuts take the middle.
     text = _DOTS.sub("", _PASSED.sub("", _BANNER.sub("", output))).strip()
     if len(text) > _LONG:
-        told = [one_line(found[0]) for found in islice(_FAILING.finditer(text), _FIRST_ROWS)]
+        told = [one_line(found[0]) for found in islice(FAILING.finditer(text), _FIRST_ROWS)]
         last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
         text = "\n".join([*told, *["…"][: len(told)], *last, "", "All of it:", text])
     message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
@@ -166,14 +166,11 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     kind = level[1].lower() if level else ""
     rest = message[level.end() :] if level else message
     # A finding's code, else its level, else nothing.
+    coded = _CODE_FIRST.match(rest) or _CODE_LAST.search(rest[-100:]) or _WORD_FIRST.match(rest)
     if kind in {"note", "info", "hint"}:
         kind = "note"
-    elif first := _CODE_FIRST.match(rest):
-        kind = first[1]
-    elif last := _CODE_LAST.search(rest[-100:]):
-        kind = last[1] or last[2]
-    elif named := _WORD_FIRST.match(rest):
-        kind = named[1]
+    elif coded:
+        kind = coded[coded.lastindex or 0]
     code = kind if kind not in {"", "error", "warning", "note"} else ""
     # By a word in capitals after the code, as in the bandit preset's format; else medium.
     rated = _RATED.match(message)
@@ -200,7 +197,16 @@ _TITLED: Final = (
     r"(?ms)^(?:Failure|Error) in test (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n\n\n|\n(?:Failure|Error) in |\Z)",
     r'(?ms)^ +FAIL +(?P<suite>[^\n"]{0,99}?) *"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL |Total: )|\Z)',
     r"(?ms)^  ─\n\n  (?P<name>[^\n]+)\n\n(?P<said>.*?)(?=\n  ─$|\Z)",
+    r"(?ms)^ +\d+\) (?:Failure|Error):\n(?P<name>[^\n]+?)(?: \[(?P<at>[^\]\n]+)\])?:\n(?P<said>.*?)(?=\n\n|\Z)",
+    r"(?ms)^  \d+\) (?P<name>[^\n]+)\n +Failure/Error:(?P<said> .*?)(?=\n\n  \d+\) |\n\n(?:Top |Finished )|\Z)",
+    r"(?ms)^\d+\) (?P<name>[^\n]+)\n  Message:\n(?P<said>.*?)(?=\n\d+\) |\n\n|\Z)",
+    r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
+    r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
+    r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
 )
+"""Of Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, PHPUnit and Perl's Test::More."""
+_NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
+"""PHPUnit's lists of tests that did not fail."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
 
 # A test point with its diagnostics, mostly YAML and sometimes comments, or a comment: a title.
@@ -209,21 +215,29 @@ _TAP: Final = re.compile(
     r"(?P<directive>\s# ?(?i:todo|(?P<timed>time)|skip)\b[^\n]*)?$"
     r"(?:\n(?P<margin> +)---(?P<yaml>(?:\n(?! *(?:not )?ok \d)[^\n]*){0,200}?)\n(?P=margin)\.\.\.$"
     r"|(?(directive)(?!)|(?(bad)(?P<comments>(?:\n *#(?! Subtest:)[^\n]*){1,50})|(?!))))?"
-    r"|^ *# (?:Subtest: )?(?P<title>[^\n]+)",
+    r"|^ *# (?:Subtest: )?(?P<title>(?! |Looks like you )[^\n]+)",
     re.MULTILINE,
 )
+# The functions that a test of Bats called; what they did not find is in the lines below.
+_OF_HELPERS: Final = re.compile(r"(?<=\()from function [^()]{1,2000}(?=in test file )")
 _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?)['\"]?$", re.MULTILINE)
 
 
 def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """Each test that unittest, a TAP producer, trial, zope.testrunner, uvu or ava reports as failed, in their order."""
-    blocks = (block for pattern in _TITLED for block in re.finditer(pattern, output))
-    parts = ((one["name"], one.groupdict().get("suite"), dedent(one["said"]).strip("\n")) for one in blocks)
-    others = (
-        _failing(f"{suite} > {name}" if suite else name, said, "failure", (), tree)
-        for name, suite, said in parts
-    )
-    return (*_of_unittest(output, tree), *_of_tap(output, tree), *others)
+    """Each test that unittest, a TAP producer or a runner of `_TITLED` reports as failed, in their order; what Perl
+    prints of a failing point of TAP replaces it."""
+    others = list[Failure]()
+    listed = re.sub(_NO_FAILURES, "", output)
+    for block in (found.groupdict() for pattern in _TITLED for found in re.finditer(pattern, listed)):
+        said, at = block["said"], block.get("at")
+        # Perl's rows, which follow the line that names the test, are comments.
+        said = re.sub(r"^ *#", "", said, flags=re.MULTILINE) if said.startswith("\n") else said
+        name = " > ".join(filter(None, (block.get("suite"), block["name"] or at)))
+        told = "\n".join(filter(None, (dedent(said).strip(), at)))
+        others.append(_failing(name, told, "failure", (), tree))
+    names = {failure.name for failure in others}
+    points = (point for point in _of_tap(output, tree) if point.name.rpartition(" > ")[2] not in names)
+    return (*_of_unittest(output, tree), *points, *others)
 
 
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
@@ -239,11 +253,12 @@ def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
 def _failing(name: str, said: str, kind: str, about: tuple[str, ...], tree: SourceTree) -> Failure:
     """A test whose traceback or message is `said`; its name may have its id in parentheses, as in zope.testrunner."""
     name = re.sub(r"^(\w+) \((\S+\.\1)\)$", r"\2", name)
-    # The error follows the last frame and the code it shows.
-    error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "")
+    # The error follows the last frame and the code it shows; a doctest's, a rule.
+    error = next((row for row in _LAST_FRAME.sub("", said).split("\n") if row[:1].strip()), "").strip("-")
     file = tree.module_file(name)[0] or next((frame.file for frame in frames_in(said, tree)), "")
     place = (file, line_in(said, file)) if file else place_in(said, tree)
-    return _failure(name, place, error_type(None, error, said, kind), (error, *about, said), tree)
+    head = () if said.startswith(error) else (error,)
+    return _failure(name, place, error_type(None, error, said, kind), (*head, *about, said), tree)
 
 
 def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
@@ -257,7 +272,7 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
         title, depth = "" if indent < depth else title, indent
         if point["bad"] and (point["timed"] or not point["directive"]):
             is_told, failed_at = indent < failed_at, indent
-            text = dedent(point["yaml"] or point["comments"] or "").strip("\n")
+            text = _OF_HELPERS.sub("", dedent(point["yaml"] or point["comments"] or "").strip("\n"))
             error = _ERROR.search(text)
             full = f"{title} > {name}" if title and title != name else name
             about = (error[1] if error else name, text)

@@ -60,7 +60,7 @@ def as_json(report: Report) -> dict[str, object]:
 # `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.
 # A path begins where a word does: matching at each letter of a long word would take quadratic time.
 _PLACE: Final = re.compile(
-    r"(?<![\w./@+~-])(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6}):(?P<line>\d{1,7})(?!\d)"
+    r"(?<![\w./@+~-])(?:file://)?(?P<path>[\w./@+~-]{1,400}\.\w{1,6})(?::|,? line )(?P<line>\d{1,7})(?!\d)"
 )
 _NOT_OWN: Final = re.compile(r"(?:^|/)(?:node_modules|vendor|\.cargo)/")
 _EXCERPT: Final = 64 * 1024

@@ -78,18 +78,15 @@ def cannot_run(command: Sequence[str], exit_code: int, output: str) -> str:
 
 def is_wrong_call(command: Sequence[str], exit_code: int, output: str) -> bool:
     """Whether the tool refused its arguments: it would refuse them again."""
-    if exit_code == _PYTEST_USAGE and "pytest" in _tools(command):
-        return True
-    return exit_code == _USAGE and bool(_REFUSED.search(output))
+    is_pytests = exit_code == _PYTEST_USAGE and "pytest" in _tools(command)
+    return is_pytests or (exit_code == _USAGE and bool(_REFUSED.search(output)))
 
 
 def died(command: Sequence[str], exit_code: int, output: str) -> str:
     """How the command died, or empty."""
     if exit_code < 0:
-        try:
-            name = signal.Signals(-exit_code).name
-        except ValueError:
-            name = f"signal {-exit_code}"
+        number = -exit_code
+        name = next((each.name for each in signal.Signals if each == number), f"signal {number}")
         return f"`{command[0] if command else ''}` was ended by {name}"
     if exit_code != 0 and "go" in _tools(command) and (offline := _GO_OFFLINE.search(output)):
         return f"go could not download what the project needs: {offline[0][:300]}"
@@ -128,7 +125,6 @@ def counted(output: str) -> int | None:
         found += [sum(map(int, re.findall(each["number"], summary))) for summary in lists]
     found += [int(ran) - int(skipped or 0) for ran, skipped in _UNITTEST.findall(output)]
     for pattern in _MESSAGES["summary"].values():
-        found += [int(one) + int(two or 0) for one, two in re.findall(pattern, output, re.MULTILINE)]
-    if started := len(_GO.findall(output)):
-        found.append(started)
+        found += [int(one or 0) + int(two or 0) for one, two in re.findall(pattern, output, re.MULTILINE)]
+    found += [started] if (started := len(_GO.findall(output))) else []
     return sum(found) if found else None

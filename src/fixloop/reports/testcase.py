@@ -27,6 +27,8 @@ _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.M
 
 # pytest's message for every file that it could not import.
 _NOT_COLLECTED: Final = "collection failure"
+# Node's test runner wraps each error in one of its own, which repeats it, and writes its message without line breaks.
+_CAUSE: Final = re.compile(r"\[?Error \[ERR_TEST_FAILURE\]: .*?\n  cause: (.*)\n\}\Z", re.DOTALL)
 
 
 class Case(NamedTuple):
@@ -93,10 +95,10 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
         message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
         if message == _NOT_COLLECTED:
             message = raised_in(text) or message
-        if not message or text.lstrip().startswith(message):
-            texts.append(text or message or fault.tag)
-        else:
-            texts.append(f"{message}\n{text}" if text else message)
+        if wrapped := _CAUSE.match(text):
+            message, text = "", wrapped[1].replace("\n  ", "\n")
+        parts = (text,) if text.lstrip().startswith(message) else (message, text)
+        texts.append("\n".join(filter(None, parts)) or fault.tag)
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
     return failure_of(name, kind, "\n\n".join(texts), file)
@@ -108,8 +110,7 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
     named = f"{classname.replace('.', '/')}.py"
     is_in_text = classname and named in failure.message and line_in(failure.message, named)
     inner = (one.file for one in frames_in(failure.message, tree) if one.file.endswith(f"/{named}"))
-    place = next(inner, named) if is_in_text else place_in(failure.message, tree)[0]
-    file = failure.file or place
+    file = failure.file or (next(inner, named) if is_in_text else place_in(failure.message, tree)[0])
     given = element.get("line") or ""
     is_positive = given.isascii() and given.isdigit() and int(given[:9]) > 0
     line = line_in(failure.message, file) or (int(given) if is_positive else None)

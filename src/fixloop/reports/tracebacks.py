@@ -24,7 +24,7 @@ _CRASH: Final = re.compile(
 )
 _PYTHON: Final = re.compile(r"^((?:\w{1,100}\.){0,20}[A-Z]\w{0,100})(?::|$)", re.MULTILINE)
 _RAISED: Final = re.compile(r"^E +((?:\w{1,100}\.){0,20}\w{0,100}(?:Error|Exception))(?::|$)", re.MULTILINE)
-_AFTER_FILE: Final = re.compile(r'(?:", line |:|\()(\d{1,7})')
+_AFTER_FILE: Final = r'(?:"?,? line |:|\()(\d{1,7})'
 
 
 def error_type(declared: str | None, message: str, text: str, fallback: str) -> str:
@@ -58,21 +58,16 @@ def raised_in(text: str) -> str:
 
 
 def line_in(text: str, file: str) -> int | None:
-    """The last line of `file` that `text` names, as `path:12`, `File "path", line 12` or `path(12)`."""
+    """The last line of `file` that `text` names, as `path:12`, `path line 12`, `File "path", line 12` or `path(12)`."""
     base = file.rsplit("/", 1)[-1]
-    end = len(text)
-    for _ in range(_MOST_TRIES if base else 0):
-        start = text.rfind(base, 0, end)
-        if start < 0:
-            break
-        end = start + len(base)
-        if after := _AFTER_FILE.match(text, end):
-            token = re.split(r"[\s\"'()<>]", text[max(start - _TOKEN, 0) : end])[-1]
-            path = token.replace("\\", "/").removeprefix("./")
-            # The same file, relative to a folder above or below the workspace.
-            if path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}"):
-                return int(after[1])
-        end -= 1
+    found = [*re.finditer(re.escape(base) + _AFTER_FILE, text)] if base else []
+    for place in found[: -_MOST_TRIES - 1 : -1]:
+        end = place.start() + len(base)
+        token = re.split(r"[\s\"'()<>]", text[max(end - _TOKEN, 0) : end])[-1]
+        path = token.replace("\\", "/").removeprefix("./")
+        # The same file, relative to a folder above or below the workspace.
+        if path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}"):
+            return int(place[1])
     return None
 
 
@@ -80,7 +75,7 @@ _FRAMES_EXCERPT: Final = 64 * 1024
 # A path begins where a word does: matching at each letter of a long word would take quadratic time.
 _FRAME: Final = re.compile(
     r'File "(?P<python>[^"\n]{1,500})", line (?P<number>\d{1,7})'
-    r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5}):(?P<line>\d{1,7})\b"
+    r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5})(?::|,? line )(?P<line>\d{1,7})\b"
 )
 _CHAINED: Final = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
@@ -149,22 +144,13 @@ def source_around(root: Path, frame: Frame, room: int = 0) -> str:
     if not 1 <= frame.line <= len(rows):
         return ""
     fewest, most = _AROUND
-    shown = _numbered(rows, frame.line, fewest)
-    for around in range(fewest + 1, most + 1):
-        more = _numbered(rows, frame.line, around)
-        if len(more) > room:
+    shown = ""
+    for around in range(most, fewest - 1, -1):
+        inside = range(max(1, frame.line - around), min(len(rows), frame.line + around) + 1)
+        told = [number for number in inside if number == frame.line or rows[number - 1].strip()]
+        width, marks = len(str(told[-1])), {frame.line: ">"}
+        cuts = {at: cut(rows[at - 1].rstrip(), _LINE_BYTES) for at in range(told[0], told[-1] + 1)}
+        shown = "\n".join(f"{marks.get(at, ' ')} {at:{width}} {row}".rstrip() for at, row in cuts.items())
+        if len(shown) <= room:
             break
-        shown = more
     return shown
-
-
-def _numbered(rows: Sequence[str], line: int, around: int) -> str:
-    first, last = max(1, line - around), min(len(rows), line + around)
-    while not rows[first - 1].strip() and first < line:
-        first += 1
-    while not rows[last - 1].strip() and last > line:
-        last -= 1
-    width = len(str(last))
-    shown = ((number, cut(rows[number - 1].rstrip(), _LINE_BYTES)) for number in range(first, last + 1))
-    marked = (f"{'>' if number == line else ' '} {number:{width}} {row}" for number, row in shown)
-    return "\n".join(row.rstrip() for row in marked)

@@ -16,7 +16,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
-from fixloop.reports.output import failures_in, whole_failure, without_packages
+from fixloop.reports.output import FAILING, failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
@@ -131,14 +131,13 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     has_failed = any(report.outcome is RunOutcome.FAILED for report in others.values())
     is_spare = run.check.coverage_percent is None or (has_failed and run.exit_code != 0)
     owed = others if others and is_broken and is_spare else read
-    for report in owed.values():
-        if report.outcome is RunOutcome.ERROR:
-            return _Verdict(RunOutcome.ERROR, _with_last_line(report.reason, run))
+    if reason := next((each.reason for each in owed.values() if each.outcome is RunOutcome.ERROR), ""):
+        return _Verdict(RunOutcome.ERROR, _with_telling_line(reason, run))
     if run.exit_code != 0 and not any(report.findings for report in owed.values()):
         if missed := missed_thresholds(run.output):
             return _Verdict(RunOutcome.FAILED, f"{len(missed)} figures of coverage are too low", missed)
         reason = f"exit code {run.exit_code}, which no result in its report explains"
-        return _Verdict(RunOutcome.ERROR, _with_last_line(reason, run))
+        return _Verdict(RunOutcome.ERROR, _with_telling_line(reason, run))
     failed = [report for report in owed.values() if report.outcome is RunOutcome.FAILED]
     warned = tuple(failure for report in owed.values() for failure in report.warnings)
     if run.exit_code != 0 and not failed and warned:
@@ -152,11 +151,13 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, failures)
 
 
-def _with_last_line(reason: str, run: _Run) -> str:
+def _with_telling_line(reason: str, run: _Run) -> str:
     told = (line.strip() for line in run.output.splitlines())
     # Node's stack traces end with frames, which say less than their first lines.
     lines = [line for line in told if line and not line.startswith("at ")]
-    return f"{reason}; the command's last line is: {one_line(lines[-1])}" if lines else reason
+    errors = [line for line in lines if FAILING.match(line)]
+    said, which = (errors, "error") if errors else (lines, "line")
+    return f"{reason}; the command's last {which} is: {one_line(said[-1])}" if said else reason
 
 
 def _filled(evidence: Evidence, run: _Run, read: Mapping[str, Report], verdict: _Verdict) -> Evidence:

@@ -88,16 +88,14 @@ def _plays(project: str, order: Order) -> list[Play[Rehearsal]]:
     made = []
     for issue, agent in enumerate(islice(cycle(AGENTS.values()), order.workflows), 1):
         limits = Limits(backoff_seconds=0.1, fix_seconds=agent.fix_seconds, reminder_window_seconds=1.0)
-        started = scripted_workflow(
-            project, issue, agent.script, specialists=agent.specialists, limits=limits
-        )
+        start = scripted_workflow(project, issue, agent.script, specialists=agent.specialists, limits=limits)
         # Only as many decisions are made as it waits for.
         decisions = (EXTENDED, GIVEN_UP) if agent.is_extended else (GIVEN_UP,)
-        rehearsal, count = rehearse(started), 0
+        rehearsal, count = rehearse(start), 0
         while rehearsal.story.paused:
             count += 1
-            rehearsal = rehearse(started, [Answer("ESC", decision) for decision in decisions[:count]])
-        made.append(Play(started, agent.script, decisions[:count], rehearsal))
+            rehearsal = rehearse(start, [Answer("ESC", decision) for decision in decisions[:count]])
+        made.append(Play(start, agent.script, decisions[:count], rehearsal))
     return made
 
 
