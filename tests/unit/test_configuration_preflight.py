@@ -553,6 +553,36 @@ def test_what_ci_runs_in_another_folder_is_no_command_for_all_tests(tmp_path: Pa
     assert list(commands_of(configuration)["test-runner"]) == ["pytest backend"]
 
 
+SCRIPT = "import sys\n\nprint('calls the service')\nsys.exit(1)\n"
+
+
+def test_a_script_that_is_called_like_a_test_is_not_run_while_pytest_collects(tmp_path: Path) -> None:
+    tests = {"tests/test_shop.py": "def test_a(): pass\n", "tests/test_empty.py": ""}
+    written(tmp_path, {**tests, "test_service.py": SCRIPT, "tools/load_test.py": SCRIPT})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    command = "python -m pytest --junitxml={junit} --ignore=test_service.py --ignore=tools/load_test.py"
+    assert commands_of(configuration) == {"test-runner": {"pytest": command}}
+
+
+@pytest.mark.parametrize(
+    "told", ["testpaths = ['tests']", "python_files = ['test_*.py']", "addopts = '--ignore=tools'"]
+)
+def test_scripts_alone_are_no_tests_and_settings_say_what_is_run(tmp_path: Path, told: str) -> None:
+    here = installed(tmp_path, modules=("pytest",))
+    written(tmp_path, {"test_service.py": SCRIPT, "ruff.toml": ""})
+    with pytest.raises(NotVerifiedError, match="ruff"):
+        loaded(tmp_path, here)
+
+    settings = f"[tool.pytest.ini_options]\n{told}\n"
+    written(tmp_path, {"pyproject.toml": settings, "tests/test_shop.py": "def test_a(): pass\n"})
+
+    command = "python -m pytest --junitxml={junit}"
+    command += " --ignore=test_service.py" if "addopts" in told else ""
+    assert commands_of(loaded(tmp_path, here)) == {"test-runner": {"pytest": command}}
+
+
 def test_a_folder_with_a_space_is_one_folder_for_pytest(tmp_path: Path) -> None:
     written(tmp_path, {path.replace("backend", "back end"): text for path, text in FULL_STACK.items()})
 
@@ -570,7 +600,7 @@ def test_a_folder_with_a_space_is_one_folder_for_pytest(tmp_path: Path) -> None:
         {"app/main.py": ""},
         {"backend/pytest.ini": "[pytest]\npythonpath = .\n"},
         {"pytest.ini": "[pytest]\n"},
-        {"backend/tests/test_main.py": "from backend.app.main import one\n"},
+        {"backend/tests/test_main.py": "from backend.app.main import one\n\n\ndef test_one(): one()\n"},
     ],
 )
 def test_a_module_is_not_looked_for_where_the_project_says_how_or_it_is_found(

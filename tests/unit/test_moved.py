@@ -31,6 +31,7 @@ PADDING = "".join(f"A{number} = {number}\n" for number in range(1, 20))
         ("bandit -q -r archiver", ("archiver",)),
         ("ruff check ./src/ tests", ("src", "tests")),
         ("python -m pytest --cov=src/shop --cov-report=json:{coverage}", ("src/shop",)),
+        ("python -m pytest --ignore=archiver src", ("src",)),
         ("ruff check .", ()),
         ("mypy -p stations", ()),
     ],

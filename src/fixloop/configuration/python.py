@@ -18,7 +18,7 @@ from fixloop.configuration.declarations import OTHERS, SIGNS, Declarations, decl
 from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
-from fixloop.configuration.python_project import PythonProject, Tests, pytest_settings, tests_of
+from fixloop.configuration.python_project import PythonProject, Tests, pytest_settings, scripts_of, tests_of
 from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
@@ -183,7 +183,11 @@ def _pytest(
     # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
-    words = (*scope.options, *scope.paths, *(f"--ignore={folder}" for folder in members))
+    is_told = scope.paths or project.pytest.testpaths or project.pytest.patterns
+    scripts = (
+        path.relative_to(project.directory) for path in (() if is_told else scripts_of(project.directory))
+    )
+    words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in (*members, *scripts)))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -76,7 +75,8 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     directory = declared.directory
     patterns = settings.patterns or layout.TEST_FILES
     below = layout.files_below(directory)
-    files = [path for path in below if any(fnmatch(path.name, pattern) for pattern in patterns)]
+    scripts = set() if settings.patterns else {*scripts_of(directory)}
+    files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
     said = _said_by_names(directory, settings, files)
     place = declared.place(SIGNS["pytest"])
     if installed is None or not installed.has_module("pytest"):
@@ -85,9 +85,7 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
             if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
                 return Tests("unittest", said or _said_by_names(directory, settings, found))
         return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
-    # Scripts may be called so too, and pytest would run them while it collects tests.
-    has_tests = said or place or any(_TEST.search(text_of(path)) for path in files)
-    if not said and has_tests and layout.has_python(directory):
+    if not said and (files or place) and layout.has_python(directory):
         said = "pytest --collect-only" if installed.collects() is not False else ""
     return Tests("pytest", said) if said else None
 
@@ -148,6 +146,12 @@ def python_project(
     declared = declarations_of(directory, pyproject)
     settings, commands = pytest_settings(declared), project_commands(declared, pyproject)
     return PythonProject(declared, settings, commands, hooks_of(directory), installed)
+
+
+def scripts_of(directory: Path) -> list[Path]:
+    """The files that are called like tests and hold none: pytest would run them while it collects tests."""
+    files = (path for path in layout.files_below(directory) if any(map(path.match, layout.TEST_FILES)))
+    return [path for path in files if (text := text_of(path)).strip() and not _TEST.search(text)]
 
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:

@@ -70,12 +70,10 @@ def what_is_asked(store: Store, workflow: str, version: int) -> str:
     try:
         return render_delivery(open_report(store, workflow, version).message)
     except RefusedError:
-        escalations = [
-            line for line in said(store.history(workflow)) if line.message.body.kind == "escalation"
-        ]
-        if not escalations:
+        escalated = [line for line in said(store.history(workflow)) if line.message.body.kind == "escalation"]
+        if not escalated:
             raise
-        return escalations[-1].rendered
+        return escalated[-1].rendered
 
 
 def all_failures(store: Store, state: State) -> bytes:

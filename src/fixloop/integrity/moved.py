@@ -52,9 +52,8 @@ def shape(line: str) -> tuple[str, ...]:
 def looked_at(command: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
     """The existing files and folders that a command names; empty if the command selects files itself."""
     existing = {place for path in paths for place in (path, *map(str, PurePosixPath(path).parents[:-1]))}
-    words = [
-        part.strip("/").removeprefix("./") for word in command for part in (word, word.partition("=")[2])
-    ]
+    named = (word.partition("=") for word in command if not word.startswith("--ignore"))
+    words = ["".join(parts).strip("/").removeprefix("./") for each in named for parts in (each, each[2:])]
     return tuple(dict.fromkeys(word for word in words if word in existing))
 
 

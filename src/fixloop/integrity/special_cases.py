@@ -152,9 +152,7 @@ def _cases(source: Source) -> Iterator[Case]:
                 for asked, what, answer in _branches(node, given):
                     yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
     assigned = (node for node in source.nodes if isinstance(node, ast.Assign | ast.AnnAssign) and node.value)
-    names = {
-        id(node.value): ast.unparse(node).partition("=")[0].partition(":")[0].strip() for node in assigned
-    }
+    names = {id(one.value): ast.unparse(one).partition("=")[0].partition(":")[0].strip() for one in assigned}
     for table in (node for node in source.nodes if isinstance(node, ast.Dict)):
         place = (source.scope(table.lineno), names.get(id(table), ""))
         for key, answer in zip(table.keys, table.values, strict=True):

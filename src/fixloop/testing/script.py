@@ -64,9 +64,7 @@ class Script(NamedTuple):
         """Whether a separate command does the work of every `step`."""
         if step not in (FIX, "validate", "recheck", "confirm"):
             return False
-        words = [
-            word for key, words in self.clauses.items() if (key == FIX) == (step == FIX) for word in words
-        ]
+        words = [word for key, each in self.clauses.items() if (key == FIX) == (step == FIX) for word in each]
         return bool(words) and all(word.is_command for word in words)
 
 
