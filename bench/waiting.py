@@ -266,7 +266,7 @@ def _failure(chance: random.Random) -> Failure:
     line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
     call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"
     value = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
-    lines = [
+    rows = [
         f"    def test_{test}({_words(chance, 1)}):",
         f"        {_words(chance, 1)} = {call}",
         f"        {_words(chance, 2)} = {_words(chance, 1)}.{_words(chance, 2)}({chance.randrange(100)})",
@@ -278,18 +278,16 @@ def _failure(chance: random.Random) -> Failure:
         f"tests/test_{module}.py:{line}: AssertionError",
         "----------------------------- Captured log call ------------------------------",
     ]
-    while sum(map(len, lines)) < 700:
+    while sum(map(len, rows)) < 700:
         level = chance.choice(("WARNING", "ERROR  "))
-        lines.append(
-            f"{level}  {module}:{chance.randrange(400)} {_words(chance, 2)} {chance.getrandbits(32)}"
-        )
+        rows.append(f"{level}  {module}:{chance.randrange(400)} {_words(chance, 2)} {chance.getrandbits(32)}")
     return Failure(
         name=f"tests/test_{module}.py::test_{test}",
         file=f"tests/test_{module}.py",
         line=line,
         error_type="AssertionError",
         check="test-runner",
-        message="\n".join(lines),
+        message="\n".join(rows),
     )
 
 

@@ -579,8 +579,26 @@ def test_scripts_alone_are_no_tests_and_settings_say_what_is_run(tmp_path: Path,
     written(tmp_path, {"pyproject.toml": settings, "tests/test_shop.py": "def test_a(): pass\n"})
 
     command = "python -m pytest --junitxml={junit}"
-    command += " --ignore=test_service.py" if "addopts" in told else ""
     assert commands_of(loaded(tmp_path, here)) == {"test-runner": {"pytest": command}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from hypothesis.stateful import run\nfrom shop import Machine\n\nTestShop = Machine.TestCase\n",
+        "from shop.checks import TestShop\n",
+        "from shop.checks import (\n    Other,\n    test_pay\n)\n",
+        "from shop.checks import *\n",
+        "import shop\n\nglobals().update(shop.checks())\n",
+        "if True:\n    async def test_a(): pass\n",
+    ],
+)
+def test_a_file_whose_tests_come_from_elsewhere_is_no_script(tmp_path: Path, text: str) -> None:
+    written(tmp_path, {"tests/test_a.py": "def test_a(): pass\n", "test_shop.py": text})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert "--ignore" not in str(commands_of(configuration))
 
 
 def test_a_folder_with_a_space_is_one_folder_for_pytest(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def _pytest(
     # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
-    is_told = scope.paths or project.pytest.testpaths or project.pytest.patterns
+    is_told = scope.paths or project.pytest.is_set
     scripts = (
         path.relative_to(project.directory) for path in (() if is_told else scripts_of(project.directory))
     )

@@ -26,7 +26,10 @@ from fixloop.configuration.project_commands import ProjectCommand, project_comma
 
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
-_TEST: Final = re.compile(rf"^class |^\s*(?:async )?def test|\bimport \*|{_IMPORT.pattern}", re.MULTILINE)
+_TEST: Final = re.compile(
+    r"(?m)^class |^\s*(?:async )?def test|^\s*(?:from .*)?import .*\b[Tt]est|^\s*[Tt]est\w*\s*(?:[,:=)]|$)"
+    rf"|\bimport \*|\b(?:exec|globals|locals|setattr|vars)\(|{_IMPORT.pattern}"
+)
 
 
 class PytestSettings(NamedTuple):
@@ -39,6 +42,7 @@ class PytestSettings(NamedTuple):
     pythonpath: str
     place: str
     """The place of `testpaths`; empty if it is not set."""
+    is_set: bool
 
 
 class Tests(NamedTuple):
@@ -67,7 +71,7 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
         place = name if "testpaths" in table else place
     paths, files = (tuple(settings.get(key, "").split()) for key in ("testpaths", "python_files"))
     addopts, pythonpath = (settings.get(key, "") for key in ("addopts", "pythonpath"))
-    return PytestSettings(paths, files, addopts, pythonpath, place)
+    return PytestSettings(paths, files, addopts, pythonpath, place, bool(settings))
 
 
 def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
@@ -75,7 +79,7 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     directory = declared.directory
     patterns = settings.patterns or layout.TEST_FILES
     below = layout.files_below(directory)
-    scripts = set() if settings.patterns else {*scripts_of(directory)}
+    scripts = set() if settings.is_set else {*scripts_of(directory)}
     files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
     said = _said_by_names(directory, settings, files)
     place = declared.place(SIGNS["pytest"])
