@@ -19,7 +19,7 @@ from fixloop.reports.document import bytes_if_any
 SIDES: Final = ("old", "new")
 # Read, never imported: they run in the project's interpreter.
 _INTEGRITY: Final = resources.files("fixloop.integrity")
-_FOR_NODE: Final = ("recorder.cjs", "replay.cjs", "rewriting.cjs", "values.cjs")
+_FOR_NODE: Final = ("recorder.cjs", "replay.cjs", "rewriting.cjs", "typescript.cjs", "values.cjs")
 
 Texts = Mapping[str, str | None]
 
@@ -97,14 +97,13 @@ class NodeCalls:
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
         calls, values = node_calls.calls_of(recorded, self._files), replay.values
         every = dict(enumerate(calls))
-        plain = _answered(
-            own, replay, every, {number: [node_calls.itself(call)] for number, call in every.items()}
-        )
+        alone = {number: [node_calls.itself(call)] for number, call in every.items()}
+        plain = self._answered(own, replay, every, alone)
         found = node_calls.changed(calls, *plain)
         if not found:
             return [[], []]
         asked = node_calls.variants(found, values.settled, values.literals)
-        more = _answered(own, replay, found, asked)
+        more = self._answered(own, replay, found, asked)
         known = values.settled - values.literals
         sides = zip(plain, more, strict=True)
         return [
@@ -112,24 +111,27 @@ class NodeCalls:
             for one, other in sides
         ]
 
-
-def _answered(
-    own: Path,
-    replay: Replay,
-    calls: Mapping[int, node_calls.Call],
-    asked: Mapping[int, Sequence[node_calls.Variant]],
-) -> list[node_calls.Answers]:
-    """The answers before and after the fix."""
-    folder = Path(tempfile.mkdtemp(dir=own))
-    sides = [("new", replay.after), ("old", replay.before)]
-    told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
-    (folder / "calls").write_text(node_calls.job_of(calls, asked))
-    (folder / "job").write_text(
-        json.dumps({"sides": told, "calls": str(folder / "calls"), "seconds": replay.seconds})
-    )
-    if not replay.run(["node", str(own / "replay.cjs"), str(folder / "job")]):
-        return [{}, {}]
-    return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
+    def _answered(
+        self,
+        own: Path,
+        replay: Replay,
+        calls: Mapping[int, node_calls.Call],
+        asked: Mapping[int, Sequence[node_calls.Variant]],
+    ) -> list[node_calls.Answers]:
+        """The answers before and after the fix."""
+        folder = Path(tempfile.mkdtemp(dir=own))
+        (folder / "calls").write_text(node_calls.job_of(calls, asked))
+        sides = [("new", replay.after), ("old", replay.before)]
+        job = {
+            "sides": [{"place": texts, "out": str(folder / side)} for side, texts in sides],
+            "calls": str(folder / "calls"),
+            "files": sorted(self._files),
+            "seconds": replay.seconds,
+        }
+        (folder / "job").write_text(json.dumps(job))
+        if not replay.run(["node", str(own / "replay.cjs"), str(folder / "job")]):
+            return [{}, {}]
+        return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
 
 
 def _write_programs(folder: Path) -> None:
