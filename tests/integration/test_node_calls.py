@@ -358,7 +358,7 @@ export function slug(text: string): string {
 """
 
 
-@pytest.mark.proves("I3")
+@pytest.mark.proves("I8")
 @pytest.mark.parametrize(
     "compiler",
     [
