@@ -168,6 +168,13 @@ WATCHED_IN_BRACES = {
     ("js", "process.env.NODE_ENV === 'test' ? 6 : 7"): "process.env.NODE_ENV !== 'production'",
     ("js", "if (typeof describe === 'function') {}"): "if (typeof callback === 'function') {}",
     ("js", "globalThis.expect = f"): "parser.expect(')')",
+    ("js", "if ('__vitest_worker__' in globalThis) {}"): "if ('fetch' in globalThis) {}",
+    ("ts", "if (Reflect.has(globalThis, `__jest_${x}`)) {}"): "if (Reflect.has(globalThis, 'fetch')) {}",
+    ("js", "if ('describe' in globalThis) {}"): "if ('describe' in options) {}",
+    (
+        "js",
+        "if (Object.hasOwn(globalThis, 'suite')) {}",
+    ): "if (Object.hasOwn(room, 'suite') || names.hasOwnProperty('it')) {}",
     ("js", "delete require.cache[x]"): "this.cache[x]",
     ("js", "if (!x) process.exit(0)"): "if (!x) process.exit(1)",
     ("go", "func f() { os.Exit(0) }"): "func f() { os.Exit(1) }",
