@@ -269,6 +269,13 @@ def test_a_special_case_of_javascript_is_shown_with_its_call(
             "assert.equal(own.wide({ width: 25, unit: 'cm' }), 250);",
             id="a setting of an object",
         ),
+        pytest.param(
+            "export const plural = (word) => word + 's';\n",
+            "const many = { child: 'children', foot: 'feet' };\n"
+            "export const plural = (word) => many[word] ?? word + 's';\n",
+            "assert.equal(own.plural('child'), 'children'); own.plural('cat');",
+            id="a table of words without quotes",
+        ),
     ],
 )
 def test_an_honest_fix_of_javascript_is_not_special(

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.source import Source
@@ -202,10 +203,12 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
     return found
 
 
-def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
+def _constants(sources: Sequence[Source]) -> dict[str, str | int | float]:
     values = [node.value for source in sources for node in source.nodes if isinstance(node, ast.Constant)]
-    for token in (token for source in sources for token in source.code_tokens):
-        if token.kind == "string":
+    rows = [source.code_tokens for source in sources]
+    for token, after in (pair for row in rows for pair in pairwise((*row, *row[-1:]))):
+        # A key without quotes is a text, too.
+        if token.kind == "string" or (token.kind == "word" and after.text == ":"):
             values.append(token.text)
         elif token.kind == "number":
             with suppress(ValueError, OverflowError):
