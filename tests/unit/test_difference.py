@@ -170,6 +170,11 @@ WATCHED_IN_BRACES = {
     ("js", "globalThis.expect = f"): "parser.expect(')')",
     ("js", "if ('__vitest_worker__' in globalThis) {}"): "if ('fetch' in globalThis) {}",
     ("ts", "if (Reflect.has(globalThis, `__jest_${x}`)) {}"): "if (Reflect.has(globalThis, 'fetch')) {}",
+    ("js", "require('vm').runInThisContext(text)"): "require('./vm').start(text)",
+    ("js", "f = () => (() => {}).constructor('return ' + text)()"): "copy = new this.constructor(text)",
+    ("ts", "(0, eval)(text)"): "retrieval(text)",
+    ("js", "globalThis['eval'](text)"): "model.eval(text)",
+    ("js", "Function('a', text)"): "made = new lambda.Function(this, 'Made')",
     ("js", "if ('describe' in globalThis) {}"): "if ('describe' in options) {}",
     (
         "js",
