@@ -115,9 +115,8 @@ def _is_usual(value: Any, depth: int = 0) -> bool:
     if isinstance(value, float):
         return isfinite(value)
     inner = list(vars(value).values()) if isinstance(value, SimpleNamespace) else value
-    return depth < _DEEPEST and (
-        not isinstance(inner, list) or all(_is_usual(each, depth + 1) for each in inner)
-    )
+    parts = inner if isinstance(inner, list) else ()
+    return depth < _DEEPEST and all(_is_usual(each, depth + 1) for each in parts)
 
 
 def variants(

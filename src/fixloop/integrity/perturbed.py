@@ -89,14 +89,15 @@ def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
 
 def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
     """The constants of the changed files. A plain word or a common number may legitimately become a special case; so
-    may any number if the product distinguished numbers before."""
+    may a number if the product distinguished numbers before, and none that is more than ten times as great as all."""
     before, after = _constants(old), _constants(new)
     written = {name: value for name, value in after.items() if name not in before}
-    is_compared = any(map(_compares_numbers, old))
+    numbers = [abs(value) for value in before.values() if not isinstance(value, str)]
+    limit = 10 * max(numbers, default=0) if any(map(_compares_numbers, old)) else -1
     allowed = {
         name
         for name, value in written.items()
-        if (_WORD.fullmatch(value) if isinstance(value, str) else is_compared or value in _USUAL)
+        if (_WORD.fullmatch(value) if isinstance(value, str) else abs(value) <= limit or value in _USUAL)
     }
     common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
     may_answer = any(
