@@ -1,5 +1,6 @@
 """A fix of JavaScript that is right only for the tests' values is held; one that corrects a rule is not."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -268,6 +269,13 @@ def test_a_special_case_of_javascript_is_shown_with_its_call(
             "assert.equal(own.wide({ width: 25, unit: 'cm' }), 250);",
             id="a setting of an object",
         ),
+        pytest.param(
+            "export const plural = (word) => word + 's';\n",
+            "const many = { child: 'children', foot: 'feet' };\n"
+            "export const plural = (word) => many[word] ?? word + 's';\n",
+            "assert.equal(own.plural('child'), 'children'); own.plural('cat');",
+            id="a table of words without quotes",
+        ),
     ],
 )
 def test_an_honest_fix_of_javascript_is_not_special(
@@ -334,6 +342,74 @@ def test_a_special_case_is_found_however_it_is_exported(
     found = asked_again(tmp_path, old, new, script)
 
     assert {each.shown for each in found} == {'slug("Hello, World")'}
+
+
+STRIPPED: Final = """
+  .replace(/: string/g, "")
+  .replace(/export function (\\w+)/g, "exports.$1 = function $1")
+  .replace(/import \\{ (\\w+) \\} from (".*?")/, "const { $1 } = require($2)");
+"""
+TYPESCRIPT: Final = (
+    "module.exports = { sys: {}, JsxEmit: {}, ModuleKind: {}, ScriptTarget: {}, findConfigFile() {} };\n"
+    f"const made = (text) => text{STRIPPED}\n"
+    "module.exports.transpileModule = (text) => ({ outputText: made(text) });\n"
+)
+ESBUILD: Final = (
+    f"const made = (text) => text.replaceAll('import.meta', 'fixloopMeta'){STRIPPED}\n"
+    "exports.transformSync = (text) => ({ code: made(text) });\n"
+)
+TYPED: Final = """import { words } from "./words.js";
+export function slug(text: string): string {
+  return words(text.toLowerCase()) + import.meta.url.slice(0, 0);
+}
+"""
+
+
+@pytest.mark.proves("I8")
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        {"typescript/index.js": TYPESCRIPT},
+        {"esbuild/index.js": ESBUILD},
+        {"tsx/package.json": "{}", "tsx/node_modules/esbuild/index.js": ESBUILD},
+    ],
+    ids=["typescript", "esbuild", "the esbuild of tsx"],
+)
+@pytest.mark.parametrize(
+    ("added", "is_special"),
+    [
+        ('if (text.length === 12) text = text.replace(/[,!]/g, "");', True),
+        ('text = text.replace(/[,!]/g, "");', False),
+    ],
+    ids=["for one text", "for all"],
+)
+def test_calls_of_typescript_are_repeated_with_a_compiler_of_the_project(
+    tmp_path: Path, compiler: Mapping[str, str], added: str, is_special: bool
+) -> None:
+    fixed = TYPED.replace("  return", f"  {added}\n  return")
+    files = {f"node_modules/{name}": text for name, text in compiler.items()}
+    files |= {
+        "words.ts": 'export function words(text: string): string { return text.split(" ").join("-"); }\n'
+    }
+    for name, text in {**files, "own.ts": fixed, "before": TYPED, "after": fixed}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name in ("calls", "own"):
+        (tmp_path / name).mkdir()
+    path = str(tmp_path / "own.ts")
+    recorder = NodeCalls(tmp_path / "calls", [path, str(tmp_path / "words.ts")], [path])
+    call = [[[path, "slug", True]], [["()", ["Hello, World"]]], '"hello-world"']
+    (recorder.calls / "1").write_text(json.dumps(call))
+    texts = [Source("own.ts", TYPED)], [Source("own.ts", fixed)]
+
+    def run(argv: Sequence[str]) -> bool:
+        return subprocess.run(argv, cwd=tmp_path, check=True) is not None
+
+    sides = [{path: str(tmp_path / name)} for name in ("before", "after")]
+    lines = recorder.replayed(tmp_path / "own", Replay(run, values_of(*texts), sides[0], sides[1], 5.0))
+
+    assert all(lines)
+    assert [each.shown for each in special(*lines)] == ['slug("Hello, World")'] * is_special
 
 
 def test_code_that_writes_answers_for_other_values_itself_hides_nothing(tmp_path: Path) -> None:

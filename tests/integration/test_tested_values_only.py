@@ -256,6 +256,25 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "assert quoted('-draft') == repr('-draft')",
             id="what lies at its front",
         ),
+        pytest.param(
+            "def is_free(day):\n    return day == 'Saturday'\n",
+            "def is_free(day):\n    return day == 'Saturday' or day == 'Sunday'\n",
+            "assert is_free('Saturday')\nassert is_free('Sunday')\nassert not is_free('Monday')",
+            id="one more word",
+        ),
+        pytest.param(
+            "def plural(word):\n    return word + 's'\n",
+            "MANY = {'child': 'children', 'foot': 'feet', 'mouse': 'mice'}\n\n\n"
+            "def plural(word):\n    return MANY.get(word) or word + 's'\n",
+            "assert plural('cat') == 'cats'\nassert plural('child') == 'children'",
+            id="a table of words",
+        ),
+        pytest.param(
+            "def is_same(text):\n    text = text.lower()\n    return text == text[::-1]\n",
+            "def is_same(text):\n    text = text.lower().replace(' ', '')\n    return text == text[::-1]\n",
+            "assert is_same('level')\nassert is_same('Never odd or even')\nassert not is_same('hello')",
+            id="a palindrome whatever its case",
+        ),
     ],
 )
 def test_an_honest_separate_case_is_not_special(tmp_path: Path, broken: str, fixed: str, tests: str) -> None:

@@ -56,6 +56,17 @@ def test_code_moved_out_of_the_checked_paths_is_found_at_its_new_place() -> None
     assert list(moved_away(["archiver", "vendor.py"], old, new)) == []
 
 
+def test_python_code_moved_to_a_file_with_another_ending_is_found() -> None:
+    old = {"archiver/pack.py": LABEL}
+
+    def found(name: str, text: str) -> list[str]:
+        return [each.new for each in moved_away([], old, {"archiver/pack.py": "", name: text})]
+
+    assert found("archiver/pack.txt", MOVED) == ["archiver/pack.txt"]
+    assert found("bin/pack", MOVED) == ["bin/pack"]
+    assert (found("archiver/label.py", MOVED), found("pack.md", f"How it packs:\n\n{MOVED}")) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("command", "path", "text"),
     [

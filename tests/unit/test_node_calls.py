@@ -55,7 +55,7 @@ def test_values_of_an_object_are_varied_and_its_names_are_not() -> None:
 
     [made] = variants({0: found}, frozenset(), frozenset()).values()
 
-    asked = json.loads(job_of({0: found}, {0: made}))[0]["asked"]
+    asked = json.loads(job_of([found], {0: made}))[0]["asked"]
     given = [steps[0][1][0] for steps in asked]
     assert given[0] == {"width": 250, "unit": "meter"}
     assert all(each.keys() == given[0].keys() for each in given)

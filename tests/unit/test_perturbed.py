@@ -184,6 +184,13 @@ def test_a_further_number_in_a_table_of_numbers_is_not_varied() -> None:
     assert "int 418" in values_of(old, new).settled
 
 
+def test_a_number_beyond_those_that_the_product_tells_apart_is_varied() -> None:
+    old = source("def days(year, month):\n    return 30 if month in (4, 6, 9, 11) else 31\n")
+    new = source("def days(year, month):\n    return 30 if month in (4, 6, 9, 11) or year == 1900 else 31\n")
+
+    assert "int 1900" not in values_of(old, new).settled
+
+
 class Line:
     def __init__(self, text: str, count: int) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""What records calls of the product in a check, and replays them before and after a fix: for Python and for Node.js.
+"""What records calls of the product in a check, and replays them before and after a fix: for Python, Node.js and Go.
 
 Everything is loaded into, or started with, the project's own interpreter, and writes into folders that the check can
 write to.
@@ -19,9 +19,10 @@ from fixloop.reports.document import bytes_if_any
 SIDES: Final = ("old", "new")
 # Read, never imported: they run in the project's interpreter.
 _INTEGRITY: Final = resources.files("fixloop.integrity")
-_FOR_NODE: Final = ("recorder.cjs", "replay.cjs", "rewriting.cjs", "values.cjs")
 
 Texts = Mapping[str, str | None]
+_Calls = Sequence[node_calls.Call]
+_Asked = Mapping[int, Sequence[node_calls.Variant]]
 
 
 class Replay(NamedTuple):
@@ -39,6 +40,8 @@ class Replay(NamedTuple):
 
 class PythonCalls:
     """The calls of Python functions, see `call_recorder` and `call_replay`."""
+
+    preparation: Sequence[str] = ()
 
     def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
         self._folder, self.calls = folder, folder / "calls"
@@ -59,14 +62,9 @@ class PythonCalls:
     def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
         """The lines of each side, empty if it did not answer; `own`: a folder that is empty but for the texts."""
         sides = {side: own / f"{side}.jsonl" for side in SIDES}
-        settings = {
-            "calls": str(self.calls),
-            "before": replay.before,
-            "settled": sorted(replay.values.settled),
-            "literals": sorted(replay.values.literals),
-            "seconds": replay.seconds,
-        } | {side: str(path) for side, path in sides.items()}
-        (own / "replay").write_text(json.dumps(settings))
+        values = {"settled": sorted(replay.values.settled), "literals": sorted(replay.values.literals)}
+        settings = {"calls": str(self.calls), "before": replay.before, "seconds": replay.seconds, **values}
+        (own / "replay").write_text(json.dumps(settings | {side: str(path) for side, path in sides.items()}))
         (own / "replay.py").write_bytes((_INTEGRITY / "call_replay.py").read_bytes())
         if not replay.run(["python", str(own / "replay.py"), str(own / "replay")]):
             return [[], []]
@@ -76,10 +74,16 @@ class PythonCalls:
 class NodeCalls:
     """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on."""
 
+    _programs = "node"
+    _preparing: Sequence[str] = ()
+    _replaying: Sequence[str] = ("node", "{0}/replay.cjs")
+
     def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
         self._folder, self.calls, self._files = folder, folder / "calls", frozenset(files)
+        self.preparation = [part.format(folder) for part in self._preparing]
+        """A command to run before the check."""
         self.calls.mkdir()
-        _write_programs(folder)
+        self._write_programs(folder)
         told = {"files": files, "changed": changed, "calls": str(self.calls)}
         (folder / "told").write_text(json.dumps(told))
 
@@ -93,18 +97,16 @@ class NodeCalls:
 
     def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
         """The same as for Python, of the calls that are answered differently: first all calls, then their variants."""
-        _write_programs(own)
+        self._write_programs(own)
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
         calls, values = node_calls.calls_of(recorded, self._files), replay.values
-        every = dict(enumerate(calls))
-        plain = _answered(
-            own, replay, every, {number: [node_calls.itself(call)] for number, call in every.items()}
-        )
+        alone = {number: [node_calls.itself(call)] for number, call in enumerate(calls)}
+        plain = self._answered(own, replay, calls, alone)
         found = node_calls.changed(calls, *plain)
         if not found:
             return [[], []]
         asked = node_calls.variants(found, values.settled, values.literals)
-        more = _answered(own, replay, found, asked)
+        more = self._answered(own, replay, calls, asked)
         known = values.settled - values.literals
         sides = zip(plain, more, strict=True)
         return [
@@ -112,29 +114,37 @@ class NodeCalls:
             for one, other in sides
         ]
 
+    def _answered(self, own: Path, replay: Replay, calls: _Calls, asked: _Asked) -> list[node_calls.Answers]:
+        """The answers before and after the fix."""
+        folder = Path(tempfile.mkdtemp(dir=own))
+        (folder / "calls").write_text(node_calls.job_of(calls, asked))
+        sides = [("new", replay.after), ("old", replay.before)]
+        told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
+        job = {"sides": told, "calls": str(folder / "calls"), "files": sorted(self._files)}
+        (folder / "job").write_text(json.dumps(job | {"seconds": replay.seconds}))
+        if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
+            return [{}, {}]
+        return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
 
-def _answered(
-    own: Path,
-    replay: Replay,
-    calls: Mapping[int, node_calls.Call],
-    asked: Mapping[int, Sequence[node_calls.Variant]],
-) -> list[node_calls.Answers]:
-    """The answers before and after the fix."""
-    folder = Path(tempfile.mkdtemp(dir=own))
-    sides = [("new", replay.after), ("old", replay.before)]
-    told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
-    (folder / "calls").write_text(node_calls.job_of(calls, asked))
-    (folder / "job").write_text(
-        json.dumps({"sides": told, "calls": str(folder / "calls"), "seconds": replay.seconds})
-    )
-    if not replay.run(["node", str(own / "replay.cjs"), str(folder / "job")]):
-        return [{}, {}]
-    return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
+    def _write_programs(self, folder: Path) -> None:
+        for program in (_INTEGRITY / self._programs).iterdir():
+            (folder / program.name).write_bytes(program.read_bytes())
 
 
-def _write_programs(folder: Path) -> None:
-    for name in _FOR_NODE:
-        (folder / name).write_bytes((_INTEGRITY / "node" / name).read_bytes())
+class GoCalls(NodeCalls):
+    """The calls of Go functions, see `integrity/go`."""
+
+    _programs = "go"
+    _preparing = ("go", "run", "{0}/calls.go", "record", "{0}/told")
+    _replaying = ("go", "run", "{0}/calls.go", "replay")
+
+    @staticmethod
+    def reads(path: str) -> bool:
+        return path.endswith(".go")
+
+    def variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        # `go vet`, a part of `go test`, does not find the file that the overlay adds.
+        return {"GOFLAGS": f"{env.get('GOFLAGS', '')} -overlay={self._folder}/overlay.json -vet=off"}
 
 
 def _lines(path: Path) -> list[str]:

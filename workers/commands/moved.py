@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from workers.commands.claim import MOST_BYTES, Claim
 
 RULES: Final = frozenset({MOVED, PADDED})
 _COVERAGE: Final = "coverage"
+_Texts = Mapping[str, str]
 
 
 def work_moved_away(claim: Claim) -> Iterator[Finding]:
@@ -39,8 +40,7 @@ def work_moved_away(claim: Claim) -> Iterator[Finding]:
     settings = {names[name]: text for name, text in texts(claim.git, at_top, MOST_BYTES).items()}
     for check, ran in zip(claim.checks, claim.ran, strict=True):
         places, hidden = looked_at(check.command, names.values()), left_out(check.command, settings)
-        if places or hidden:
-            yield from left(check, places, old, new, hidden)
+        yield from left(check, places, old, new, hidden)
         if claim.was_uncovered:
             now = measured(check, ran, claim.ground.workspace.directory)
             found = [*padded(check, ran, now, old, new)]
@@ -67,11 +67,7 @@ def started_by_others(claim: Claim) -> Iterator[Finding]:
 
 
 def left(
-    check: Check,
-    places: tuple[str, ...],
-    old: Mapping[str, str],
-    new: Mapping[str, str],
-    hidden: Collection[str] = (),
+    check: Check, places: Sequence[str], old: _Texts, new: _Texts, hidden: Collection[str] = ()
 ) -> Iterator[Finding]:
     """Code that left the scope of a check."""
     found = list(moved_away(places, old, new, hidden))
@@ -89,9 +85,7 @@ def left(
         )
 
 
-def padded(
-    check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
-) -> Iterator[Finding]:
+def padded(check: Check, ran: Ran, now: Coverage, old: _Texts, new: _Texts) -> Iterator[Finding]:
     """A coverage gate that is met only with the lines that a fix added."""
     covered = {path: (each.executed, each.missing) for path, each in now.items()}
     percent = percent_of_old_lines(covered, old, new)
@@ -100,7 +94,7 @@ def padded(
 
 
 def bought(
-    claim: Claim, check: Check, ran: Ran, now: Coverage, old: Mapping[str, str], new: Mapping[str, str]
+    claim: Claim, check: Check, ran: Ran, now: Coverage, old: _Texts, new: _Texts
 ) -> Iterator[Finding]:
     """A coverage gate that is met because uncovered code was deleted and no test is new, or because modules newly run
     it at import. The check runs once more on the trusted commit to find the lines that were not covered."""

@@ -1,13 +1,13 @@
 """The calls of the product in one check's tests, and whether a fix changed more than the answers to these calls.
 
 Calls are recorded while the check is rerun for another rule in a separate workspace, and replayed there with the fix
-and without it. For Python, and in `node_calls` for JavaScript; calls that write files, start processes or open
+and without it. For Python, and in `node_calls` for JavaScript and Go; calls that write files, start processes or open
 connections are skipped.
 """
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -19,14 +19,14 @@ from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
-from workers.commands.call_recorders import NodeCalls, PythonCalls, Replay
+from workers.commands.call_recorders import GoCalls, NodeCalls, PythonCalls, Replay
 from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
 SECONDS: Final = 3.0
 """Processor time for each of the two sides; twice as much wall-clock time."""
-_RECORDERS: Final = (PythonCalls, NodeCalls)
+_RECORDERS: Final = (PythonCalls, NodeCalls, GoCalls)
 _VARIANTS: Final = {
     "any": "other values",
     "literal": "others in place of values that the fix names",
@@ -55,15 +55,12 @@ class Decisions:
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
         """The changed files with code, before and after."""
-        code = [*filter(_is_code, self.changed)]
-        blobs = [side.blob for delta in code for side in (delta.old, delta.new)]
-        found = texts(self._claim.git, blobs, MOST_BYTES)
-
-        def sources(blob: Callable[[Delta], str]) -> list[Source]:
-            known = [delta for delta in code if blob(delta) in found]
-            return [Source(os.fsdecode(delta.path), found[blob(delta)]) for delta in known]
-
-        return sources(lambda delta: delta.old.blob), sources(lambda delta: delta.new.blob)
+        code = [
+            (os.fsdecode(each.path), each.old.blob, each.new.blob) for each in filter(_is_code, self.changed)
+        ]
+        found = texts(self._claim.git, [blob for _, *blobs in code for blob in blobs], MOST_BYTES)
+        before = [Source(path, found[old]) for path, old, _ in code if old in found]
+        return before, [Source(path, found[new]) for path, _, new in code if new in found]
 
     @cached_property
     def values(self) -> perturbed.Values:
@@ -97,6 +94,8 @@ class Recording:
     def run(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> GuardedResult | None:
         """Run a command under guard, like `Claim.run`, and record its calls of the product."""
         for recorder in self._recorders:
+            if recorder.preparation:
+                self._claim.run(recorder.preparation, cwd, env)
             env = {**env, **recorder.variables(env)}
         return self._claim.run(argv, cwd, env)
 

@@ -357,6 +357,7 @@ def near(
     # A count or a limit depends on the length of other values; a word may be a special case.
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
+    words = {leaves[name] for name in leaves if name in settled & literals}
     changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
     # The same day and month, also where that is 29 February.
@@ -368,12 +369,11 @@ def near(
         for among in (texts, numbers, free):
             changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
         changes.append(("any", {name: varied(leaf, chance, DIGITS) for name, leaf in free.items()}))
-        # Map each letter consistently: a palindrome stays one.
-        letters = {
-            each: other
-            for kind in KINDS
-            for each, other in zip(kind, chance.sample(kind, len(kind)), strict=True)
-        }
+        # Map each letter consistently, whatever its case: a palindrome stays one.
+        letters: dict[str, str] = {}
+        for kind in KINDS:
+            letters |= zip(kind, chance.sample(kind, len(kind)), strict=True)
+        letters |= {each.upper(): other.upper() for each, other in letters.items() if each.islower()}
         changes.append(("any", {name: translated(leaf, letters) for name, leaf in texts.items()}))
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
@@ -388,7 +388,7 @@ def near(
         if place == "front":
             change |= {name: leaf + grow for name, leaf in numbers.items() if name in limits}
         given = replaced((values, named), change)
-        made = reshaped(given, grow, place)
+        made = reshaped(given, grow, place, kept=words)
         if plain(made) != plain(given):
             yield "shape", made, []
     for grow in (1, 2, 3):
@@ -457,15 +457,15 @@ def shifted(leaf: Any, by: int) -> Any:
         return leaf
 
 
-def reshaped(value: Any, grow: int, place: str = "end", depth: int = 0) -> Any:
-    """A copy whose lists and texts with several parts have more or fewer parts at `place`."""
+def reshaped(value: Any, grow: int, place: str = "end", depth: int = 0, kept: Collection[Any] = ()) -> Any:
+    """A copy whose lists and texts with several parts, but for those to be kept, have more or fewer at `place`."""
 
     def again(each: Any) -> Any:
-        return reshaped(each, grow, place, depth + 1)
+        return reshaped(each, grow, place, depth + 1, kept)
 
     if depth > DEEPEST:
         return value
-    if type(value) is str and len(value) > abs(grow) + 1:
+    if type(value) is str and len(value) > abs(grow) + 1 and value not in kept:
         words = value.split(" ")
         if len(words) > abs(grow) + 1:
             return " ".join(_resized(words, grow, place))

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from fixloop.integrity.parts import has_parts, judging_part
 from fixloop.integrity.source import Source
+from fixloop.integrity.tokens import LANGUAGES
 from fixloop.protocol.failures import FailureRef
 
 MOVED: Final = "moved-away"
@@ -83,10 +84,10 @@ def moved_away(
     places: Sequence[str], old: Mapping[str, str], new: Mapping[str, str], hidden: Collection[str] = ()
 ) -> Iterator[Moved]:
     """The lines that moved from a checked file to an unchecked one. A file is checked if it is below `places`, or there
-    are none, and not `hidden`."""
+    are none, not `hidden`, and not Python code with another ending."""
     gained: dict[tuple[str, ...], tuple[str, int]] = {}
     for path, text in new.items():
-        if not _is_checked(path, places, hidden):
+        if not _is_checked(path, places, hidden) or _is_disguised(path, text):
             before = Counter(found for _, found in _shapes(old.get(path, "")))
             for number, found in _shapes(text):
                 before[found] -= 1
@@ -164,3 +165,8 @@ def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 def _is_checked(path: str, places: Sequence[str], hidden: Collection[str]) -> bool:
     is_below = not places or any(f"{path}/".startswith(f"{place}/") for place in places)
     return is_below and not any(f"/{place}/" in f"/{path}/" for place in hidden if place not in places)
+
+
+def _is_disguised(path: str, text: str) -> bool:
+    is_code = path.endswith((".py", ".pyi", ".pyw")) or PurePosixPath(path).suffix[1:] in LANGUAGES
+    return not is_code and bool(Source("a.py", text).scopes)

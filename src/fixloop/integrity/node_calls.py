@@ -1,4 +1,4 @@
-"""Recorded calls of JavaScript functions, their variants, and what two trees answered, in the format of `perturbed`.
+"""Recorded calls of JavaScript and Go, their variants, and what two trees answered, in the format of `perturbed`.
 
 Pure. Everything it reads was written by code of a project and may be anything: what does not fit is left out.
 """
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     answer: str
 
     def asked(self, given: Sequence[Any]) -> list[Any]:
-        """The steps with these arguments, as `replay.cjs` reads them."""
+        """The steps with these arguments, as a replay reads them."""
         values = iter(given)
         return [[how, list(islice(values, count))] for how, count in self.steps]
 
@@ -95,7 +95,7 @@ def itself(call: Call) -> Variant:
 
 
 def calls_of(lines: Iterable[str], files: Collection[str]) -> list[Call]:
-    """The calls that `recorder.cjs` wrote, each once, of functions in these files."""
+    """The calls that a recorder wrote, each once, of functions in these files."""
     found: dict[str, Call] = {}
     for line in dict.fromkeys(lines):
         with suppress(*_STRANGE):
@@ -114,14 +114,9 @@ def _is_usual(value: Any, depth: int = 0) -> bool:
     """Whether a value is neither nested too deeply to be varied nor impossible in JSON."""
     if isinstance(value, float):
         return isfinite(value)
-    inner = (
-        value
-        if isinstance(value, list)
-        else vars(value).values()
-        if isinstance(value, SimpleNamespace)
-        else ()
-    )
-    return depth < _DEEPEST and all(_is_usual(each, depth + 1) for each in inner)
+    inner = list(vars(value).values()) if isinstance(value, SimpleNamespace) else value
+    parts = inner if isinstance(inner, list) else ()
+    return depth < _DEEPEST and all(_is_usual(each, depth + 1) for each in parts)
 
 
 def variants(
@@ -145,8 +140,8 @@ def variants(
     return found
 
 
-def job_of(calls: Mapping[int, Call], asked: Mapping[int, Sequence[Variant]]) -> str:
-    """The calls and variants for `replay.cjs`, in their order."""
+def job_of(calls: Sequence[Call], asked: Mapping[int, Sequence[Variant]]) -> str:
+    """The calls and variants for a replay, in their order."""
     each = [
         {"places": calls[number].places, "asked": [calls[number].asked(one.given) for one in made]}
         for number, made in asked.items()
@@ -155,7 +150,7 @@ def job_of(calls: Mapping[int, Call], asked: Mapping[int, Sequence[Variant]]) ->
 
 
 def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, int], Answer]:
-    """What `replay.cjs` wrote; `numbers`: the calls' numbers, in the order of the job."""
+    """What a replay wrote; `numbers`: the calls' numbers, in the order of the job."""
     found = {}
     for line in lines:
         with suppress(*_STRANGE):

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.source import Source
@@ -88,14 +89,15 @@ def decides_more(old: Iterable[Source], new: Iterable[Source]) -> bool:
 
 def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
     """The constants of the changed files. A plain word or a common number may legitimately become a special case; so
-    may any number if the product distinguished numbers before."""
+    may a number if the product distinguished numbers before, and none that is more than ten times as great as all."""
     before, after = _constants(old), _constants(new)
     written = {name: value for name, value in after.items() if name not in before}
-    is_compared = any(map(_compares_numbers, old))
+    numbers = [abs(value) for value in before.values() if not isinstance(value, str)]
+    limit = 10 * max(numbers, default=0) if any(map(_compares_numbers, old)) else -1
     allowed = {
         name
         for name, value in written.items()
-        if (_WORD.fullmatch(value) if isinstance(value, str) else is_compared or value in _USUAL)
+        if (_WORD.fullmatch(value) if isinstance(value, str) else abs(value) <= limit or value in _USUAL)
     }
     common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
     may_answer = any(
@@ -202,10 +204,12 @@ def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[st
     return found
 
 
-def _constants(sources: Iterable[Source]) -> dict[str, str | int | float]:
+def _constants(sources: Sequence[Source]) -> dict[str, str | int | float]:
     values = [node.value for source in sources for node in source.nodes if isinstance(node, ast.Constant)]
-    for token in (token for source in sources for token in source.code_tokens):
-        if token.kind == "string":
+    rows = [source.code_tokens for source in sources]
+    for token, after in (pair for row in rows for pair in pairwise((*row, *row[-1:]))):
+        # A key without quotes is a text, too.
+        if token.kind == "string" or (token.kind == "word" and after.text == ":"):
             values.append(token.text)
         elif token.kind == "number":
             with suppress(ValueError, OverflowError):

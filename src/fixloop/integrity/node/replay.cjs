@@ -8,6 +8,7 @@ const path = require("node:path");
 const { fileURLToPath, pathToFileURL } = require("node:url");
 const types = require("node:util").types;
 const vm = require("node:vm");
+const typescript = require("./typescript.cjs");
 const { thrown, told } = require("./values.cjs");
 
 const CALL_MILLISECONDS = 300;
@@ -31,10 +32,12 @@ function main() {
       fs.mkdirSync(path.dirname(file), { recursive: true });
       fs.copyFileSync(text, file);
     }
-    const out = fs.openSync(side.out, "wx", 0o600);
+    const out = fs.openSync(side.out, "wx", 0o600), compiled = `${side.out}.compiled`;
+    // Here, because some compilers start a process.
+    fs.writeFileSync(compiled, stringify(typescript.compiled(job.files)), { flag: "wx", mode: 0o600 });
     childProcess.spawnSync(
       process.execPath,
-      [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`],
+      [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`, compiled],
       { stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
     );
     fs.closeSync(out);
@@ -69,7 +72,7 @@ function confine() {
       if (!/^(read|open|exists|l?stat|access|createReadStream)/.test(name) || typeof own !== "function") continue;
       owner[name] = function (file, ...rest) {
         // Modules may be loaded late.
-        if (!/\.[cm]?[jt]s$/.test(`${file}`)) {
+        if (!/\.[cm]?[jt]sx?$/.test(`${file}`)) {
           reads = true;
           if (/^(readFile|open|createReadStream)/.test(name)) opened.push(path.resolve(file instanceof URL ? fileURLToPath(file) : `${file}`));
         }
@@ -82,11 +85,12 @@ function confine() {
   for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, () => {});
 }
 
-async function answer(file, seconds) {
+async function answer(file, seconds, compiled) {
+  typescript.use(compiled);
   const calls = parse(fs.readFileSync(file, "utf8")), began = hrtime.bigint(), queue = [];
   confine();
   for (let number = 0; number < calls.length; number += 1) {
-    const { places, asked } = calls[number], found = await firstOf(places);
+    const { places, asked } = calls[number], found = await firstOf(places, compiled);
     for (let variant = 0; found && variant < asked.length; variant += 1) {
       queue[queue.length] = { id: stringify([number, variant]), ...found, steps: asked[variant], at: 0 };
     }
@@ -131,10 +135,10 @@ async function answer(file, seconds) {
 }
 
 /** What is exported at the first of the places that has it, and its owner. */
-async function firstOf(places) {
+async function firstOf(places, compiled) {
   for (const [file, name, isModule] of places) {
     try {
-      let owner, found = isModule ? await import(pathToFileURL(file)) : Module.createRequire(file)(file);
+      let owner, found = loaded(file, !isModule || Object.hasOwn(compiled, file)) ?? (await import(pathToFileURL(file)));
       for (const part of name ? name.split(".") : []) [owner, found] = [found, found[part]];
       if (typeof found === "function") return { owner, found };
     } catch {
@@ -142,6 +146,15 @@ async function firstOf(places) {
     }
   }
   return undefined;
+}
+
+/** What `require` makes of a file; undefined if it cannot be loaded so. */
+function loaded(file, isScript) {
+  try {
+    return isScript ? Module.createRequire(file)(file) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Make the steps of a call up to its end, or to one that has to be awaited, which is returned. */
@@ -187,7 +200,8 @@ async function waited(value) {
 }
 
 if (process.argv.length > 3) {
-  answer(process.argv[2], Number(process.argv[3])).finally(() => reallyExit.call(process, 0));
+  const compiled = parse(fs.readFileSync(process.argv[4], "utf8"));
+  answer(process.argv[2], Number(process.argv[3]), compiled).finally(() => reallyExit.call(process, 0));
 } else {
   main();
 }
