@@ -19,7 +19,7 @@ from workers.commands.claim import MOST_BYTES, Claim
 
 RULES: Final = frozenset({MOVED, PADDED})
 _COVERAGE: Final = "coverage"
-_Texts = Mapping[str, str]
+_Code = Mapping[str, str]
 
 
 def work_moved_away(claim: Claim) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def started_by_others(claim: Claim) -> Iterator[Finding]:
 
 
 def left(
-    check: Check, places: Sequence[str], old: _Texts, new: _Texts, hidden: Collection[str] = ()
+    check: Check, places: Sequence[str], old: _Code, new: _Code, hidden: Collection[str] = ()
 ) -> Iterator[Finding]:
     """Code that left the scope of a check."""
     found = list(moved_away(places, old, new, hidden))
@@ -85,7 +85,7 @@ def left(
         )
 
 
-def padded(check: Check, ran: Ran, now: Coverage, old: _Texts, new: _Texts) -> Iterator[Finding]:
+def padded(check: Check, ran: Ran, now: Coverage, old: _Code, new: _Code) -> Iterator[Finding]:
     """A coverage gate that is met only with the lines that a fix added."""
     covered = {path: (each.executed, each.missing) for path, each in now.items()}
     percent = percent_of_old_lines(covered, old, new)
@@ -93,9 +93,7 @@ def padded(check: Check, ran: Ran, now: Coverage, old: _Texts, new: _Texts) -> I
     yield from _below_gate(check, ran, percent, text, new)
 
 
-def bought(
-    claim: Claim, check: Check, ran: Ran, now: Coverage, old: _Texts, new: _Texts
-) -> Iterator[Finding]:
+def bought(claim: Claim, check: Check, ran: Ran, now: Coverage, old: _Code, new: _Code) -> Iterator[Finding]:
     """A coverage gate that is met because uncovered code was deleted and no test is new, or because modules newly run
     it at import. The check runs once more on the trusted commit to find the lines that were not covered."""
     called = {name for path, text in new.items() for name in called_at_import(old.get(path, ""), text)}

@@ -55,9 +55,7 @@ class Decisions:
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
         """The changed files with code, before and after."""
-        code = [
-            (os.fsdecode(each.path), each.old.blob, each.new.blob) for each in filter(_is_code, self.changed)
-        ]
+        code = [(os.fsdecode(one.path), one.old.blob, one.new.blob) for one in filter(_is_code, self.changed)]
         found = texts(self._claim.git, [blob for _, *blobs in code for blob in blobs], MOST_BYTES)
         before = [Source(path, found[old]) for path, old, _ in code if old in found]
         return before, [Source(path, found[new]) for path, _, new in code if new in found]

@@ -48,11 +48,9 @@ def found_in(directory: Path, pyproject: Mapping[str, Any], installed: Installed
 
 def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal, ...]:
     directory, found = project.directory, [*python.proposals(project, gated=gated)]
-    untested = []
-    for proposals_of in OTHER_LANGUAGES:
-        own = [*proposals_of(directory)]
-        untested += [] if any(each.runs_tests for each in own) else [proposals_of]
-        found.extend(own)
+    others = {each: [*each(directory)] for each in OTHER_LANGUAGES}
+    untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
+    found += [one for own in others.values() for one in own]
     if not layout.is_project(directory) and not any(each.runs_tests for each in found):
         found.extend(_of_makefile(directory))
     for folder in layout.projects_inside(directory) if found else ():

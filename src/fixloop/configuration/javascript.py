@@ -131,9 +131,8 @@ def _of_workspaces(project: _Project) -> Iterator[Proposal]:
         installs = project.dependencies or any(need.kind == "file" for each in own for need in each.needs)
         needs = [Need("program", manager, f"install {manager}")]
         needs += [Need("file", "node_modules", project.install)] if installs else []
-        yield proposal(
-            "test-runner", f"{manager} {' '.join(words)}", (manager, *words), why, *needs, runs_tests=True
-        )
+        command = (manager, *words)
+        yield proposal("test-runner", " ".join(command), command, why, *needs, runs_tests=True)
 
 
 def _builder(project: _Project, *, for_tests: bool) -> str:

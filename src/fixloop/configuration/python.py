@@ -184,10 +184,8 @@ def _pytest(
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     is_told = scope.paths or project.pytest.is_set
-    scripts = (
-        path.relative_to(project.directory) for path in (() if is_told else scripts_of(project.directory))
-    )
-    words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in (*members, *scripts)))
+    ignored = (*members, *(() if is_told else scripts_of(project.directory)))
+    words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))

@@ -79,7 +79,7 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     directory = declared.directory
     patterns = settings.patterns or layout.TEST_FILES
     below = layout.files_below(directory)
-    scripts = set() if settings.is_set else {*scripts_of(directory)}
+    scripts = [] if settings.is_set else [directory / each for each in scripts_of(directory)]
     files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
     said = _said_by_names(directory, settings, files)
     place = declared.place(SIGNS["pytest"])
@@ -152,10 +152,11 @@ def python_project(
     return PythonProject(declared, settings, commands, hooks_of(directory), installed)
 
 
-def scripts_of(directory: Path) -> list[Path]:
+def scripts_of(directory: Path) -> list[str]:
     """The files that are called like tests and hold none: pytest would run them while it collects tests."""
     files = (path for path in layout.files_below(directory) if any(map(path.match, layout.TEST_FILES)))
-    return [path for path in files if (text := text_of(path)).strip() and not _TEST.search(text)]
+    found = (path for path in files if (text := text_of(path)).strip() and not _TEST.search(text))
+    return [str(path.relative_to(directory)) for path in found]
 
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:
