@@ -536,6 +536,16 @@ packages/web test: was never started
     assert "\npackages/web test: was never started\n" in read
 
 
+def test_the_calls_of_a_compiler_that_make_prints_are_not_the_message() -> None:
+    output = (
+        "cc  -I../src -g -o test1 test1.c\n  g++ -c b.cc\ntest1 failed\nmake: *** [Makefile:9: run] Error 1\n"
+    )
+
+    whole = whole_failure(output, "make", "make test", 2)
+
+    assert whole.message == "test1 failed\nmake: *** [Makefile:9: run] Error 1"
+
+
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
     warnings += "✖ 60 problems (0 errors, 60 warnings)\n"

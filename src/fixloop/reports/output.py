@@ -42,7 +42,7 @@ _OF_THE_FILE: Final = frozenset({"unformatted"})
 """A formatter's message for a whole file; the line it names is only where it noticed."""
 _DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
 _PASSED: Final = re.compile(
-    r"^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: ).*\n|^test .* \.\.\. ok\n", re.MULTILINE
+    r"(?m)^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: |(?:g?cc|\w+\+\+|clang) +-).*\n|^test .* \.\.\. ok\n"
 )
 _BANNER: Final = re.compile(r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+", re.MULTILINE)
 """What npm and pnpm print before a script: its package and name, and its command."""
