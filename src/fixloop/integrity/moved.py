@@ -87,14 +87,14 @@ def moved_away(
     are none, not `hidden`, and not Python code with another ending."""
     gained: dict[tuple[str, ...], tuple[str, int]] = {}
     for path, text in new.items():
-        if not _is_checked(path, places, hidden) or _is_disguised(path, text):
+        if not _is_checked(path, text, places, hidden):
             before = Counter(found for _, found in _shapes(old.get(path, "")))
             for number, found in _shapes(text):
                 before[found] -= 1
                 if before[found] < 0:
                     gained.setdefault(found, (path, number))
     for path, text in old.items():
-        if _is_checked(path, places, hidden):
+        if _is_checked(path, text, places, hidden):
             after = Counter(found for _, found in _shapes(new.get(path, "")))
             for number, found in _shapes(text):
                 after[found] -= 1
@@ -162,11 +162,8 @@ def _shapes(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield number, found
 
 
-def _is_checked(path: str, places: Sequence[str], hidden: Collection[str]) -> bool:
+def _is_checked(path: str, text: str, places: Sequence[str], hidden: Collection[str]) -> bool:
     is_below = not places or any(f"{path}/".startswith(f"{place}/") for place in places)
-    return is_below and not any(f"/{place}/" in f"/{path}/" for place in hidden if place not in places)
-
-
-def _is_disguised(path: str, text: str) -> bool:
+    is_left_out = any(f"/{place}/" in f"/{path}/" for place in hidden if place not in places)
     is_code = path.endswith((".py", ".pyi", ".pyw")) or PurePosixPath(path).suffix[1:] in LANGUAGES
-    return not is_code and bool(Source("a.py", text).scopes)
+    return is_below and not is_left_out and (is_code or not Source("a.py", text).scopes)
