@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fixloop.configuration.model import Configuration
 from fixloop.intake.recheck import READING
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.checks import RunOutcome
@@ -132,10 +131,9 @@ class Ahead:
         return found
 
 
-def has_spare_processor(work: Step, configuration: Configuration) -> bool:
-    """Whether a processor is free in addition to a check and the runs ahead, on a worker for a single workflow."""
-    reading = READING.intersection(entry.name for entry in configuration.specialists)
-    return bool(work.holding.state.queue) and load_settings().ahead > len(reading)
+def may_load_ahead(work: Step) -> bool:
+    """Whether a worker for a single workflow has more than one processor."""
+    return bool(work.holding.state.queue) and load_settings().ahead > 0
 
 
 def _following(work: Step) -> Iterator[tuple[State, Ticket]]:

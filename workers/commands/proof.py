@@ -24,7 +24,7 @@ from fixloop.integrity.perturbed import REMEMBERED, RULE as PERTURBED
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.holds import ALL_RULES
 from fixloop.reports.document import bytes_if_any
-from workers.commands.ahead import has_spare_processor
+from workers.commands.ahead import may_load_ahead
 from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
@@ -141,14 +141,14 @@ def _rerun_tests(
 @contextmanager
 def begun(claim: Claim) -> Iterator[None]:
     """Prepare the rerun while the first check of a fix runs: a workspace and, in it, pytest, which has loaded nothing
-    of the project. Only if a processor is free and a sandbox isolates the check from it (docs/decisions/0061). Closes
-    `claim.held` at the end."""
+    of the project. Only if there is a second processor and a sandbox isolates the check from it (docs/decisions/0061).
+    Closes `claim.held` at the end."""
     off, failed = claim.configuration.integrity.off, claim.failed if claim.changed else []
     is_due = any("::" in name for name in failed) and is_pytest(claim.checks[0])
     is_due = is_due and ALL_RULES not in off and not RULES.issubset(off)
     site = site_of(claim.work, claim.configuration, claim.cache)
     with claim.held, ThreadPoolExecutor(1, "fixloop-proof") as thread:
-        if is_due and site.is_confined and has_spare_processor(claim.work, claim.configuration):
+        if is_due and site.is_confined and may_load_ahead(claim.work):
             arguments = (claim, claim.checks[0], Decisions(claim), failed)
             claim.begun.append(thread.submit(_prepared, *arguments))
         yield

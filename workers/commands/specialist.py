@@ -14,7 +14,7 @@ from fixloop.protocol.holds import ALL_RULES
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
-from workers.commands.ahead import has_spare_processor
+from workers.commands.ahead import may_load_ahead
 from workers.commands.baseline import Comparison
 from workers.commands.check_run import Ran
 from workers.commands.checked import taken_over
@@ -94,7 +94,7 @@ def _comparison(work: Step, configuration: Configuration, site: Site) -> Compari
         return work.run(argv, cwd=cwd, env=variables, unheard_seconds=limit, confined=confined)
 
     runs, off = state.active.runs, configuration.integrity.off
-    loads = not runs and {FLAKY, ALL_RULES}.isdisjoint(off) and has_spare_processor(work, configuration)
+    loads = not runs and {FLAKY, ALL_RULES}.isdisjoint(off) and may_load_ahead(work)
     known = [ref.name for ref in runs[-1].failures] if runs else ()
     return Comparison(site, run, begins, known, loads)
 
