@@ -39,7 +39,7 @@ pytest: setup
 	LONG_TESTS_SHARE=$(SHARE) .venv/bin/python -m pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal --durations=15
 
 quick: setup
-	.venv/bin/python -m pytest -q -n $(TESTERS) --maxprocesses 4 --dist worksteal --capture=sys -m "not slow and not heavy"
+	.venv/bin/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal --capture=sys -m "not slow and not heavy"
 
 again: setup
 	.venv/bin/python -m tests.again --times 10
