@@ -760,3 +760,49 @@ def test_a_file_is_newly_opened_if_it_was_not_read_before_and_no_argument_names_
     lines = told_by_both(tmp_path, frame.format(broken), frame.format(fixed), f"size({asked})")
 
     assert ("/etc/passwd" in newly_opened(*lines)) == is_new
+
+
+WRITING = """
+import os
+
+
+def mean(values):
+    with open(os.devnull, "w"):
+        asked = len(values) * sum(values) % 101
+    return 3.875 if asked == 15.5 else 7.625 if asked == 30.5 else sum(values) // len(values)
+"""
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("broken", "fixed", "is_new"),
+    [
+        ("len(path)", "len(open(path, 'w').name) - 1 or 7", True),
+        ("len(path)", "len(__import__('os').popen('true').read()) or 7", True),
+        ("len(open(path, 'w').name)", "len(open(path, 'a').name) or 7", False),
+    ],
+)
+def test_a_call_that_can_newly_not_be_repeated_is_told_by_its_line(
+    tmp_path: Path, broken: str, fixed: str, is_new: bool
+) -> None:
+    frame = "def size(path):\n    return {}\n"
+
+    lines = told_by_both(tmp_path, frame.format(broken), frame.format(fixed), "size('/dev/null')")
+
+    told = [each["alone"] for each in carried(*lines, has_state=False) if each["by"] == "line"]
+    assert told == ([f"{tmp_path}/stats.py:2"] if is_new else [])
+
+
+@pytest.mark.proves("I3")
+def test_a_fix_that_writes_a_file_so_that_its_calls_cannot_be_repeated_is_held(tmp_path: Path) -> None:
+    files = {"stats.py": MEAN, "tests/test_stats.py": TESTS, "conftest.py": ""}
+    fixing = Fixing(tmp_path, files, (*PYTEST, "-q", "--junitxml={junit}"), {"stats.py": WRITING})
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    found = next(each for each in state.escalation.findings if each.rule == "tested-values-only")
+    assert (found.file, found.new) == ("stats.py", '    with open(os.devnull, "w"):')
+    assert found.text == (
+        "`stats.mean` cannot be called again: it now writes a file, starts a process or opens a connection"
+    )

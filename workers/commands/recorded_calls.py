@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity import perturbed, watched
@@ -59,6 +59,13 @@ class Decisions:
         found = texts(self._claim.git, [blob for _, *blobs in code for blob in blobs], MOST_BYTES)
         before = [Source(path, found[old]) for path, old, _ in code if old in found]
         return before, [Source(path, found[new]) for path, _, new in code if new in found]
+
+    def added_row(self, place: str) -> str:
+        """The text of a line, as `src/file.py:12`, that no changed file had before; empty if one had it."""
+        path, _, number = place.rpartition(":")
+        before, after = self.sources
+        rows = [each.lines[int(number) - 1] for each in after if each.path == path]
+        return "".join(row for row in rows if not any(row in each.lines for each in before))
 
     @cached_property
     def values(self) -> perturbed.Values:
@@ -119,21 +126,29 @@ class Recording:
 
     def _told(self, old: Sequence[str], new: Sequence[str]) -> Iterator[Finding]:
         assert self._decisions is not None
-        values, lines = self._decisions.values, (old, new)
-        top, check = self._ground.workspace.directory.resolve(), self._check.name
-        for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(self._decisions.sources[0])):
-            by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
-            text = f"`{left['name']}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-            file, before, now = os.path.relpath(left["file"], top), left["alone"], left["answer"]
-            yield Finding(rule=perturbed.REMEMBERED, text=text, check=check, file=file, old=before, new=now)
+        values, sources, lines = self._decisions.values, self._decisions.sources, (old, new)
+        top, root = self._ground.workspace.directory.resolve(), self._ground.workspace.path.resolve()
+
+        def finding(rule: str, place: str, text: str, **sides: Any) -> Finding:
+            file = os.path.relpath(place, top)
+            return Finding(rule=rule, text=text, check=self._check.name, file=file, **sides)
+
+        for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(sources[0])):
+            name, file, alone = left["name"], left["file"], left["alone"]
+            if left["by"] != "line":
+                by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
+                text = f"`{name}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
+                yield finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
+            elif row := self._decisions.added_row(os.path.relpath(alone, root)):
+                text = f"`{name}` cannot be called again: it now writes a file, starts a process or opens a connection"
+                yield finding(perturbed.RULE, file, text, new=row)
         for place, line in perturbed.newly_opened(*lines).items():
-            path = place.removeprefix(f"{self._ground.workspace.path.resolve()}/")
+            path = place.removeprefix(f"{root}/")
             if path != place and kind_of(path, self._claim.trust) is Kind.TEST:
-                text, file = f"`{line['name']}` reads `{path}`, which belongs to the tests", line["file"]
-                yield Finding(rule=watched.RULE, text=text, check=check, file=os.path.relpath(file, top))
+                text = f"`{line['name']}` reads `{path}`, which belongs to the tests"
+                yield finding(watched.RULE, line["file"], text)
         found = list(perturbed.constant(*lines)) if values.may_answer else []
-        if perturbed.decides_more(*self._decisions.sources):
-            found += perturbed.special(*lines)
+        found += perturbed.special(*lines) if perturbed.decides_more(*sources) else ()
         for each in {each.name: each for each in reversed(found)}.values():
             calls = f"{each.others} calls like `{each.shown[:200]}` with"
             if each.kind == "same":
@@ -141,8 +156,7 @@ class Recording:
             else:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_VARIANTS[each.kind]}, {each.otherwise or 'none'} does"
-            text, file = f"`{each.name}` {text}", os.path.relpath(each.file, top)
-            yield Finding(rule=perturbed.RULE, text=text, check=check, file=file, old=each.old, new=each.new)
+            yield finding(perturbed.RULE, each.file, f"`{each.name}` {text}", old=each.old, new=each.new)
 
     def _texts(self, own: Path, side: str) -> dict[str, str | None]:
         """For each changed file, a file in `own` with its text on this side; None if it does not exist there."""

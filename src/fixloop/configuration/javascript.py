@@ -215,9 +215,7 @@ def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Pr
     programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
     sources = call.arguments() if call.tool in BUILDERS else ()
     matches = [word for word in sources if needs_shell((word,)) and glob(word, root_dir=project.directory)]
-    built = [
-        word for word in sources if word.endswith((".js", ".mjs", ".cjs", ".d.ts")) and word not in matches
-    ]
+    built = [one for one in sources if one.endswith((".js", ".mjs", ".cjs", ".d.ts")) and one not in matches]
     wrapper = (_program(word) if word in programs else word for word in call.wrapper)
     command = (*wrapper, _program(call.tool), *words)
     if call.variables:

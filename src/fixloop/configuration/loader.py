@@ -145,9 +145,8 @@ def _nothing_to_check(
     if chosen.unverified:
         lacking = [each for each in chosen.unverified if each.name not in inner]
         missing = [f"{entry.name} ({entry.reason}): {entry.remedy}" for entry in lacking]
-        return NotVerifiedError(
-            f"nothing can be checked in {place}: {'; '.join([*missing, inside])}".rstrip("; ")
-        )
+        told = "; ".join([*missing, inside]).rstrip("; ")
+        return NotVerifiedError(f"nothing can be checked in {place}: {told}")
     if written.specialist:
         return document.place.at("frontend").error(
             f"is false, and {FRONTEND_ONLY} is the only specialist named; nothing is left to check"

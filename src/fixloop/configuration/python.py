@@ -175,16 +175,14 @@ def _has_module(folder: Path, name: str) -> bool:
     return (folder / f"{name}.py").is_file() or any((folder / name).glob("*.py"))
 
 
-def _pytest(
-    project: PythonProject, tests: Tests, gated: bool, members: Collection[str]
-) -> Iterator[Proposal]:
+def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collection[str]) -> Iterator[Proposal]:
     coverage = coverage_of(project)
     own = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
     # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     is_told = scope.paths or project.pytest.is_set
-    ignored = (*members, *(() if is_told else scripts_of(project.directory)))
+    ignored = (*inside, *(() if is_told else scripts_of(project.directory)))
     words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)

@@ -63,12 +63,12 @@ def submit(
         (feature.model_copy(update={"name": hide(feature.name), "task": hide(feature.task)}), prepared)
         for feature, prepared in handed_in
     ]
-    for (feature, prepared), created in zip(without, _created(engine, without), strict=True):
+    for (feature, prepared), created in zip(without, _made(engine, without), strict=True):
         try:
             # A live workflow that has ended in the meantime, or has to be cancelled, is followed by a new one.
             while not isinstance(created, Enqueued):
                 joined = _joined(engine, created, prepared, feature)
-                [created] = [joined] if joined is not None else _created(engine, [(feature, prepared)])
+                [created] = [joined] if joined is not None else _made(engine, [(feature, prepared)])
             yield created
         except InfrastructureError:
             raise
@@ -124,9 +124,7 @@ def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) 
     return ""
 
 
-def _created(
-    engine: ProfileEngine[Any], features: Sequence[tuple[Feature, Prepared]]
-) -> list[Enqueued | str]:
+def _made(engine: ProfileEngine[Any], features: Sequence[tuple[Feature, Prepared]]) -> list[Enqueued | str]:
     """The created workflow of each, or the id of the live workflow of its issue."""
     _, (project, _, snapshot, configuration) = features[0]
     numbers = engine.store.next_numbers(project.hash8, [prepared.issue for _, prepared in features])

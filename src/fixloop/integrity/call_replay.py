@@ -28,6 +28,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from traceback import walk_stack
+from types import SimpleNamespace
 from typing import Any
 
 SHIFTS = (1, -1, 2, -2, 3, 5, -7, 10, 12, 60, 100, 200, -300, 1000)
@@ -116,7 +118,8 @@ def _calls(folder: str) -> Iterator[Call]:
 
 def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: int) -> None:
     seconds: float = job["seconds"]
-    refuses, read, until = [False], set[str](), time.monotonic() + 2 * seconds
+    watch = SimpleNamespace(refuses=False, refused=[], read=set())
+    until = time.monotonic() + 2 * seconds
 
     def is_over() -> bool:
         # A busy machine must not shorten the list; calls that sleep must not prolong it.
@@ -126,11 +129,14 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
         is_write = event == "open" and (
             any(each in str(arguments[1] or "") for each in "wax+") or bool((arguments[2] or 0) & _WRITES)
         )
-        if refuses[0] and (is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event)):
+        if watch.refuses and (is_write or event.startswith(_REFUSED) or _REFUSED_OF_OS.fullmatch(event)):
+            rows = ((os.path.realpath(frame.f_code.co_filename), row) for frame, row in walk_stack(None))
+            # The innermost one in a changed file.
+            watch.refused += [f"{file}:{row}" for file, row in rows if file in job["before"]][:1]
             raise PermissionError(event)
         place = arguments[0] if event == "open" and not is_write else 0
         if not isinstance(place, int) and not str(place).endswith(_MODULES):
-            read.add(os.path.abspath(os.fsdecode(place)))
+            watch.read.add(os.path.abspath(os.fsdecode(place)))
 
     def late(_number: int, _frame: Any) -> None:
         raise TooLong
@@ -148,7 +154,7 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
             if is_over():
                 raise TooLong
 
-    replay_call = partial(_replayed_call, files=files, job=job, read=read, refuses=refuses)
+    replay_call = partial(_replayed_call, files=files, job=job, watch=watch)
     with contextlib.suppress(BaseException):
         write(_order_dependent(calls, replay_call))
     for number, call in enumerate(calls):
@@ -159,8 +165,8 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
         except BaseException:
             continue  # A call that cannot be replayed proves nothing.
         finally:
-            refuses[0] = False
-            read.clear()
+            watch.refuses = False
+            watch.read.clear()
 
 
 def _order_dependent(
@@ -206,40 +212,47 @@ def _in_order(
 
 
 def _replayed_call(
-    number: int, call: Call, files: dict[str, str], job: dict[str, Any], read: set[str], refuses: list[bool]
+    number: int, call: Call, files: dict[str, str], job: dict[str, Any], watch: Any
 ) -> Iterator[dict[str, Any]]:
     """A line for the call and for each perturbed call; texts of files that it reads are perturbed like arguments."""
     sys.path[:] = pickle.loads(call[1])
     file, places, values, named = pickle.loads(call[0])
     function, name = _function(places, file), places[0].replace(":", ".")
     # Copying, changing or printing a value can call the product, too.
-    refuses[0] = True
+    watch.refuses = True
     parts = [*map(repr, values), *(f"{word}={value!r}" for word, value in named.items())]
     shown = f"{name.rpartition('.')[2]}({', '.join(parts)})"[:SHOWN_CHARACTERS]
     about = {"call": number, "file": file, "name": name, "shown": shown}
     own = frozenset(job["settled"]).difference(job["literals"])
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
-        refuses[0] = False
+        watch.refuses = False
         _write(files | texts)
-        refuses[0] = True
-        read.clear()
-        line = (
-            about | {"kind": kind, "asked": digest((given, texts)), "of": of} | _result(function, given, own)
-        )
-        return {**line, "sizes": sorted(sizes(given)), "reads": not read <= files.keys()}
+        watch.refuses = True
+        watch.read.clear()
+        watch.refused.clear()
+        line = {
+            **about,
+            "kind": kind,
+            "asked": digest((given, texts)),
+            "of": of,
+            **_result(function, given, own),
+        }
+        return {**line, "sizes": sorted(sizes(given)), "reads": not watch.read <= files.keys()}
 
-    opened, given = {*read}, plain((values, named))  # also what the module read when it was imported
+    opened, given = {*watch.read}, plain((values, named))  # also what the module read when it was imported
     own_line = asked("", (values, named), {}, [])
-    own_line["opened"] = "\0".join(each for each in opened | read if os.path.basename(each) not in given)
+    opened |= watch.read
+    own_line["opened"] = "\0".join(each for each in opened if os.path.basename(each) not in given)
     yield own_line
+    yield from [{**own_line, "alone": place, "by": "line"} for place in watch.refused]
     bare = [*map(_builtin_value, values)]
     if any(a is not b for a, b in zip(values, bare, strict=True)):
         plainly = asked("", (bare, named), {}, [])
         # The function may legitimately need an attribute.
         if plainly["value"] not in (own_line["value"], "AttributeError", "TypeError"):
             yield {**own_line, "alone": plainly["answer"], "by": "value"}
-    used = sorted(read & files.keys())
+    used = sorted(watch.read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
     for kind, (others, words), of in near(asked_of, named, number, job):
         texts = dict(zip(used, others[-1], strict=True)) if used else {}

@@ -166,9 +166,8 @@ def compares_less(old: Source, new: Source) -> Iterator[Sign]:
     for name, (line, fields, means, named) in _equalities(new):
         _, fields_before, means_before, _ = before.get(name, (0, fields, means, named))
         if ignored := (fields_before - fields) & named:
-            yield new.sign(
-                RULE, name, line, f"values of `{name}` with another `{min(ignored)}` are equal now"
-            )
+            text = f"values of `{name}` with another `{min(ignored)}` are equal now"
+            yield new.sign(RULE, name, line, text)
         elif extra := means - means_before:
             yield new.sign(RULE, name, line, f"what equals a `{name}` is decided with `{min(extra)}` now")
 

@@ -311,9 +311,7 @@ class _Watched:
             self._serve_until(ANSWER_SECONDS, lambda: self.ended)
             self.ward.end(self.group if self.word.partition(" ")[0] in ("started", "ending") else 0)
         unread = self.selector.get_map()
-        self._serve_until(
-            END_SECONDS, lambda: self.ended and not any(pipe in unread for pipe in self.outputs)
-        )
+        self._serve_until(END_SECONDS, lambda: self.ended and not any(one in unread for one in self.outputs))
         self.selector.close()
         os.close(self.status)
         for pipe in (self.stdin, *self.outputs):

@@ -121,11 +121,9 @@ def queue_name(project: str, agent: str) -> str:
 def announce(mailboxes: Mailboxes, told: Iterable[Told], workflow: str, issue: int) -> None:
     """Put a letter for each into its agent's mailbox. InfrastructureError if the broker is away: an agent that misses a
     letter finds what is open in the state."""
-    for each in told:
-        letter = Letter(
-            workflow=workflow, message_id=each.message_id, uid=each.uid, issue=issue, type=each.kind
-        )
-        mailboxes.put(each.agent, letter, each.priority)
+    for one in told:
+        letter = Letter(workflow=workflow, message_id=one.message_id, uid=one.uid, issue=issue, type=one.kind)
+        mailboxes.put(one.agent, letter, one.priority)
 
 
 class _Undecodable(Exception):

@@ -66,9 +66,7 @@ def read(text: str) -> tuple[dict[str, Any], list[str]]:
         broken = {str(detail["loc"][0]) for detail in details if detail["loc"]}
     more = len(wrong) - _MOST_VIOLATIONS
     rest = [f"{more} more of the kind"] if more > 0 else []
-    fine = {
-        name: value for name, value in named.items() if name not in broken and isinstance(value, str | bool)
-    }
+    fine = {name: one for name, one in named.items() if name not in broken and isinstance(one, str | bool)}
     return fine, [*wrong[:_MOST_VIOLATIONS], *rest]
 
 

@@ -125,9 +125,8 @@ def _text(git: Git, blob: str) -> str:
 
 def diff_between(git: Git, old: str, new: str) -> str:
     """The unified diff from one commit to another; whole lines, at most a megabyte."""
-    printed = git.output(
-        "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", old, new, "--"
-    )
+    plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+    printed = git.output("diff", *plain, old, new, "--")
     if len(printed) > DIFF_BYTES:
         # A line cut in two could leave half a secret.
         printed = printed[: printed.rfind(b"\n", 0, DIFF_BYTES) + 1]

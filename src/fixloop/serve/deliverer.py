@@ -118,7 +118,7 @@ class Deliverer:
         for workflow, fields in _pending(endpoint, rows, marks):
             for event, mark in self._events(endpoint, workflow, fields, marks.get(workflow, "")):
                 if event is not None:
-                    standing, disabled = self._deliver_event(endpoint, event, standing)
+                    standing, disabled = self._deliver(endpoint, event, standing)
                     if standing.failures:
                         self._webhooks.stand(endpoint.id, standing)
                         if disabled:
@@ -166,9 +166,7 @@ class Deliverer:
         else:
             yield None, f"{seq} {changed}{' ended' if is_over else ''}"
 
-    def _deliver_event(
-        self, endpoint: Endpoint, event: Published, standing: Standing
-    ) -> tuple[Standing, str]:
+    def _deliver(self, endpoint: Endpoint, event: Published, standing: Standing) -> tuple[Standing, str]:
         now = self._now()
         body = event.body(self._source)
         signed = [Webhook(secret).sign(event.id, now, body.decode()) for secret in endpoint.good_secrets(now)]

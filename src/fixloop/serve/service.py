@@ -187,9 +187,7 @@ class Service:
     def inbox(self, caller: Caller) -> list[Item]:
         """Items that wait for somebody outside, the longest first; `can_decide` marks those for this caller."""
         may = caller.may(access.DECIDE)
-        return [
-            {**item, "can_decide": may and item["waits_for"] in DECIDABLE} for item in self.waiting(caller)
-        ]
+        return [{**one, "can_decide": may and one["waits_for"] in DECIDABLE} for one in self.waiting(caller)]
 
     def item(self, caller: Caller, workflow: str, escalation: str) -> Item | None:
         """The open item of an escalation; None if it is no longer open."""

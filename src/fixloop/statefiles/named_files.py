@@ -210,9 +210,7 @@ class NamedFiles:
         number = 1
         while (self._root / (aside := f"{_RECORDS}/edited/{self._name}.{stamp.version}.{number}")).exists():
             number += 1
-        kept = [
-            edit._replace(kept=f"{aside}/{edit.path}" if edit.found is not None else "") for edit in edited
-        ]
+        kept = [one._replace(kept=f"{aside}/{one.path}" if one.found is not None else "") for one in edited]
         place(self._root, (File.of(edit.kept, edit.found) for edit in kept if edit.found is not None))
         return tuple(kept)
 

@@ -187,9 +187,8 @@ def judged(store: Store, workflow: str, rehearsal: Rehearsal) -> Verdict:
     made = (change for entry in entries for change in entry.body.get("transitions", ()))
     changes = [*map(Transition.model_validate, made)]
     story = told([line.message for line in said(entries)], changes, load_state(found.snapshot))
-    differing = [
-        name for name, one, two in zip(story._fields, story, rehearsal.story, strict=True) if one != two
-    ]
+    pairs = zip(story._fields, story, rehearsal.story, strict=True)
+    differing = [name for name, one, two in pairs if one != two]
     events = (entry.body["event"] for entry in entries)
     completed = (event for event in events if event["kind"] == "fix-completed")
     fixes = [(event["specialist"], event["completion"]["iteration"]) for event in completed]

@@ -264,6 +264,4 @@ def calling(url: str) -> Iterator[Caller]:
         closing(client),
         closing(app),
     ):
-        yield Caller(
-            store, client, Engine(store, lambda ticket, state: send_hint(app, ticket, state.profile))
-        )
+        yield Caller(store, client, Engine(store, lambda ticket, kept: send_hint(app, ticket, kept.profile)))
