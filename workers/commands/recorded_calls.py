@@ -129,7 +129,7 @@ class Recording:
         values, sources, lines = self._decisions.values, self._decisions.sources, (old, new)
         top, root = self._ground.workspace.directory.resolve(), self._ground.workspace.path.resolve()
 
-        def finding(rule: str, place: str, text: str, **sides: Any) -> Finding:
+        def _finding(rule: str, place: str, text: str, **sides: Any) -> Finding:
             file = os.path.relpath(place, top)
             return Finding(rule=rule, text=text, check=self._check.name, file=file, **sides)
 
@@ -138,15 +138,15 @@ class Recording:
             if left["by"] != "line":
                 by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
                 text = f"`{name}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-                yield finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
+                yield _finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
             elif row := self._decisions.added_row(os.path.relpath(alone, root)):
                 text = f"`{name}` cannot be called again: it now writes a file, starts a process or opens a connection"
-                yield finding(perturbed.RULE, file, text, new=row)
+                yield _finding(perturbed.RULE, file, text, new=row)
         for place, line in perturbed.newly_opened(*lines).items():
             path = place.removeprefix(f"{root}/")
             if path != place and kind_of(path, self._claim.trust) is Kind.TEST:
                 text = f"`{line['name']}` reads `{path}`, which belongs to the tests"
-                yield finding(watched.RULE, line["file"], text)
+                yield _finding(watched.RULE, line["file"], text)
         found = list(perturbed.constant(*lines)) if values.may_answer else []
         found += perturbed.special(*lines) if perturbed.decides_more(*sources) else ()
         for each in {each.name: each for each in reversed(found)}.values():
@@ -156,7 +156,7 @@ class Recording:
             else:
                 text = f"answers otherwise than before only for the tests' own values: of {calls} "
                 text += f"{_VARIANTS[each.kind]}, {each.otherwise or 'none'} does"
-            yield finding(perturbed.RULE, each.file, f"`{each.name}` {text}", old=each.old, new=each.new)
+            yield _finding(perturbed.RULE, each.file, f"`{each.name}` {text}", old=each.old, new=each.new)
 
     def _texts(self, own: Path, side: str) -> dict[str, str | None]:
         """For each changed file, a file in `own` with its text on this side; None if it does not exist there."""
