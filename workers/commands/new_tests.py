@@ -81,7 +81,7 @@ def _weak(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str]
 
 def _gate_needs(claim: Claim, check: Check, texts: Mapping[str, str], weak: list[str]) -> Iterator[Finding]:
     """A finding if the check does not pass without the tests that cannot fail."""
-    again = _checked_without(claim, check, texts, {name.partition("[")[0] for name in weak})
+    again = _run_without(claim, check, texts, {name.partition("[")[0] for name in weak})
     if (
         again is None
         or again.outcome is RunOutcome.PASSED
@@ -99,9 +99,7 @@ def _gate_needs(claim: Claim, check: Check, texts: Mapping[str, str], weak: list
     )
 
 
-def _checked_without(
-    claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]
-) -> CheckResult | None:
+def _run_without(claim: Claim, check: Check, texts: Mapping[str, str], gone: set[str]) -> CheckResult | None:
     """The check without these tests; None if the result is no longer wanted or nothing can be checked."""
     git, tip = claim.git, claim.tip
     wanted = {}

@@ -4,8 +4,7 @@ A missing tool is taken from an environment that tox, nox or pre-commit has made
 not started, and is reported with the command that installs the tool.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,7 +13,7 @@ from fixloop.configuration import go, javascript, layout, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
-from fixloop.configuration.project_commands import makefile_of
+from fixloop.configuration.project_commands import test_targets
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
@@ -25,9 +24,6 @@ OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (
     rust.proposals,
 )
 """The languages other than Python; each proposes checks for a folder."""
-
-_TESTS: Final = ("test", "tests", "check")
-_TARGET: Final = re.compile(rf"^({'|'.join(_TESTS)})\s*:(?!=)", re.MULTILINE)
 
 
 class Found(NamedTuple):
@@ -52,21 +48,16 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
     found += [one for own in others.values() for one in own]
     if not layout.is_project(directory) and not any(each.runs_tests for each in found):
-        found.extend(_of_makefile(directory))
+        make = Need("program", "make", "install make")
+        for target, why in test_targets(directory)[:1]:
+            found.append(
+                proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
+            )
     for folder in layout.projects_inside(directory) if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
-
-
-def _of_makefile(directory: Path) -> Iterator[Proposal]:
-    """The Makefile's target for tests, whatever their language."""
-    file, text = makefile_of(directory)
-    make = Need("program", "make", "install make")
-    for target in sorted(set(_TARGET.findall(text)), key=_TESTS.index)[:1]:
-        why = f"{file}: {target}"
-        yield proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
 
 
 PYTHON_TOOLS: Final = frozenset(

@@ -66,6 +66,13 @@ def makefile_of(directory: Path) -> tuple[str, str]:
     return makefile, text_of(directory / makefile).replace("\\\n", " ") if makefile else ""
 
 
+def test_targets(directory: Path) -> list[tuple[str, str]]:
+    """The Makefile's targets for tests, the usual one first, each with its place."""
+    file, text = makefile_of(directory)
+    found = {each[1] for each in map(_TARGET.match, text.splitlines()) if each}
+    return [(target, f"{file}: {target}") for target in ("test", "tests", "check") if target in found]
+
+
 def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
     """The commands of the Makefile and of CI, which any language may have."""
     commands: list[ProjectCommand] = []

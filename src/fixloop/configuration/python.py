@@ -14,11 +14,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import layout, own_tests
-from fixloop.configuration.declarations import OTHERS, SIGNS, Declarations, declarations_of, text_of, toml_of
+from fixloop.configuration.declarations import OTHERS, SIGNS, Declarations, declarations_of, toml_of
 from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import arguments_of
-from fixloop.configuration.python_project import PythonProject, Tests, pytest_settings, scripts_of, tests_of
+from fixloop.configuration.python_project import (
+    PythonProject,
+    Tests,
+    pytest_settings,
+    scripts_of,
+    started_below,
+    tests_of,
+)
 from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
@@ -75,8 +82,6 @@ def _percent(value: object) -> float:
     return min(percent, 100.0) if math.isfinite(percent) and percent > 0 else 0.0
 
 
-_IMPORTED: Final = re.compile(r"^(?:from|import)\s+(\w+)", re.MULTILINE)
-_PACKAGE: Final = re.compile(r"^\[(?:project|tool\.poetry|metadata)\]", re.MULTILINE)
 _SETTINGS: Final = SIGNS["pytest"]._replace(dependencies=())
 COMMAND: Final = ("python", "-m", "pytest", "--junitxml={junit}")
 REPORTING: Final = frozenset({"flake8", "pylint", "pyright", "basedpyright"})
@@ -131,7 +136,7 @@ def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
     own = (arguments_of("pytest", command) for command in project.commands)
     if project.declared.place(_SETTINGS) or any(each is not None for each in own):
         return found
-    started = _started_below(project.directory)
+    started = started_below(project.directory)
     for folder in dict.fromkeys((*layout.projects_inside(project.directory), *started)):
         place = project.directory / folder
         declared = declarations_of(place, toml_of(place / "pyproject.toml"))
@@ -150,29 +155,6 @@ def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
             tests = proposal(kind, f"pytest {folder}", command, why, *needs, tool="pytest", runs_tests=True)
             found[folder] = [tests, gate] if coverage.fail_under else [tests]
     return found
-
-
-def _started_below(directory: Path) -> dict[str, str]:
-    """The folders in which pytest has to start, each with a test that imports a module which is only found there; none
-    if the directory is a package itself."""
-    found = dict[str, str]()
-    texts = (text_of(directory / name) for name in ("pyproject.toml", "setup.cfg"))
-    is_project = (directory / "setup.py").is_file() or any(map(_PACKAGE.search, texts))
-    for file in () if is_project else layout.files_below(directory):
-        inside = file.relative_to(directory)
-        if not any(fnmatch(file.name, pattern) for pattern in layout.TEST_FILES):
-            continue
-        names = {name for name in _IMPORTED.findall(text_of(file)) if not _has_module(directory, name)}
-        for folder in [*inside.parents][-2:0:-1]:
-            own = (name for name in names if _has_module(directory / folder, name))
-            if layout.NOT_SOURCES.isdisjoint(folder.parts) and (name := next(own, "")):
-                found.setdefault(str(folder), f"{inside}: import {name}")
-                break
-    return found
-
-
-def _has_module(folder: Path, name: str) -> bool:
-    return (folder / f"{name}.py").is_file() or any((folder / name).glob("*.py"))
 
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collection[str]) -> Iterator[Proposal]:

@@ -25,6 +25,8 @@ from fixloop.configuration.pre_commit import Hook, hooks_of
 from fixloop.configuration.project_commands import ProjectCommand, project_commands
 
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
+_IMPORTED: Final = re.compile(r"^(?:from|import)\s+(\w+)", re.MULTILINE)
+_PACKAGE: Final = re.compile(r"^\[(?:project|tool\.poetry|metadata)\]|\bsetup\(", re.MULTILINE)
 _IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(pytest|unittest)\b", re.MULTILINE)
 _TEST: Final = re.compile(
     r"(?m)^class |^\s*(?:async )?def test|^\s*(?:from .*)?import .*\b[Tt]est|^\s*[Tt]est\w*\s*(?:[,:=)]|$)"
@@ -157,6 +159,27 @@ def scripts_of(directory: Path) -> list[str]:
     files = (path for path in layout.files_below(directory) if any(map(path.match, layout.TEST_FILES)))
     found = (path for path in files if (text := text_of(path)).strip() and not _TEST.search(text))
     return [str(path.relative_to(directory)) for path in found]
+
+
+def started_below(directory: Path) -> dict[str, str]:
+    """The folders in which pytest has to start, each with a test that imports a module which is only found there; none
+    if the directory is a package itself."""
+    found = dict[str, str]()
+    texts = (text_of(directory / name) for name in ("pyproject.toml", "setup.cfg", "setup.py"))
+    files = () if any(map(_PACKAGE.search, texts)) else layout.files_below(directory)
+    for file in (each for each in files if any(map(each.match, layout.TEST_FILES))):
+        inside = file.relative_to(directory)
+        names = {name for name in _IMPORTED.findall(text_of(file)) if not _has_module(directory, name)}
+        for folder in [*inside.parents][-2:0:-1]:
+            own = (name for name in names if _has_module(directory / folder, name))
+            if layout.NOT_SOURCES.isdisjoint(folder.parts) and (name := next(own, "")):
+                found.setdefault(str(folder), f"{inside}: import {name}")
+                break
+    return found
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.py").is_file() or any((folder / name).glob("*.py"))
 
 
 def installing(package: str, declared: Declarations, installed: Installed | None) -> str:
