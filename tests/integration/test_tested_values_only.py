@@ -513,6 +513,9 @@ def test_order_may_matter_where_the_product_already_kept_state() -> None:
     assert [each["name"] for each in carried([], lines, has_state=False)] == ["a.f"]
     assert not [*carried([], lines, has_state=True)]
     assert not [*carried(lines, lines, has_state=False)]
+    refused = [json.dumps({**line, "by": "line", "alone": "a.py:2"})]
+    assert [each["by"] for each in carried(refused, [*refused, *lines], has_state=False)] == ["order"]
+    assert {each["by"] for each in carried([], [*refused, *lines], has_state=False)} == {"line", "order"}
     for text in (
         "known = {}",
         "class A:\n    known: dict[str, int] = dict()",

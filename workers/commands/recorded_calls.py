@@ -62,9 +62,8 @@ class Decisions:
 
     def added_row(self, place: str) -> str:
         """The text of a line, as `src/file.py:12`, that no changed file had before; empty if one had it."""
-        path, _, number = place.rpartition(":")
         before, after = self.sources
-        rows = [each.lines[int(number) - 1] for each in after if each.path == path]
+        rows = [row for each in after for at, row in enumerate(each.lines, 1) if f"{each.path}:{at}" == place]
         return "".join(row for row in rows if not any(row in each.lines for each in before))
 
     @cached_property

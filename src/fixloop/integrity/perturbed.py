@@ -239,11 +239,12 @@ def _is_number(node: ast.AST | None) -> bool:
 
 
 def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Iterator[dict[str, Any]]:
-    """One line of `call_replay` for each function that newly does so; `has_state`: the product kept state between calls
-    before, so their order may legitimately matter."""
-    before = {each["name"] for each in _entries(old)}
-    new_ones = (each for each in reversed([*_entries(new)]) if each["name"] not in before)
-    yield from {each["name"]: each for each in new_ones if not (has_state and each["by"] == "order")}.values()
+    """One line of `call_replay` for each function that newly does so, and one if it newly keeps its calls from being
+    repeated; `has_state`: the product kept state between calls before, so their order may legitimately matter."""
+    before = {(each["name"], each["by"] == "line") for each in _entries(old)}
+    keyed = [((each["name"], each["by"] == "line"), each) for each in reversed([*_entries(new)])]
+    fresh = {key: one for key, one in keyed if key not in before and not (has_state and one["by"] == "order")}
+    yield from fresh.values()
 
 
 def newly_opened(old: Iterable[str], new: Iterable[str]) -> dict[str, dict[str, Any]]:
