@@ -34,6 +34,7 @@ from tests.fixtures.processes import running
 from tests.fixtures.repositories import make_repository, write
 from tests.integration.test_runner import serving
 from workers.workspaces.ground import Ground, Site
+from workers.workspaces.node_modules import changed_packages
 
 pytestmark = pytest.mark.slow
 
@@ -278,6 +279,102 @@ def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read_and_bubblewra
             assert not Path("/tmp", name).exists()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def lent(tmp_path: Path, means: str) -> Iterator[Scene]:
+    """A workspace with packages that its project's checkout has."""
+    project = make_repository(
+        tmp_path / "shop", {"package.json": "{}", "lib/index.js": "old", ".gitignore": "node_modules"}
+    )
+    write(project, {"node_modules/@acme/rules/index.js": "red", "node_modules/.bin/rules": "echo ran"})
+    (project / "node_modules/lib").symlink_to("../lib")
+    snapshot = take_snapshot(project, issue=1, cache=tmp_path / "cache")
+    with Site(snapshot, Configuration(), tmp_path / "cache", "mine").ground(snapshot.commit) as ground:
+        yield Scene(Site(snapshot, Configuration(), tmp_path / "cache", "mine"), ground, project, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["namespace"], indirect=True)
+def test_a_lent_package_is_in_the_workspace_and_what_is_written_into_it_stays_there(
+    mode: str, lent: Scene
+) -> None:
+    tree, donor = lent.ground.tree, lent.project / "node_modules"
+    (lent.ground.workspace.path / "lib/index.js").write_text("new")
+
+    places = lent.run(
+        "readlink -f node_modules/@acme/rules && sh node_modules/.bin/rules && cat node_modules/lib/index.js"
+    )
+    written = lent.run("cd node_modules && echo blue > @acme/rules/index.js && rm .bin/rules && mkdir .vite")
+    read = lent.run(
+        "cat node_modules/@acme/rules/index.js && ls -A node_modules/.bin && ls -d node_modules/.vite"
+    )
+
+    assert places.output == f"{lent.ground.workspace.path}/node_modules/@acme/rules\nran\nnew"
+    assert (written.exit_code, written.output) == (0, "")
+    assert read.output == "blue\nnode_modules/.vite\n"
+    assert (donor / "@acme/rules/index.js").read_text() == "red"
+    assert sorted(each.name for each in donor.iterdir()) == [".bin", "@acme", "lib"]
+    assert lent.ground.workspace.tracked_changes(tree) == ("lib/index.js",)
+    lent.ground.workspace.close()
+    assert not lent.ground.workspace.folder.exists()
+
+
+@pytest.mark.parametrize("mode", ["namespace"], indirect=True)
+def test_what_is_written_into_a_lent_package_cannot_be_changed_around_it(mode: str, lent: Scene) -> None:
+    lent.run("echo blue > node_modules/@acme/rules/index.js")
+    found = list(lent.ground.workspace.folder.glob("overlays.*/upper/@acme/rules/index.js"))
+
+    refused = lent.run(f"echo green > {found[0]}")
+
+    assert refused.exit_code not in (0, None)
+    assert lent.run("cat node_modules/@acme/rules/index.js").output == "blue\n"
+
+
+@pytest.mark.parametrize("mode", ["namespace"], indirect=True)
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        ("echo blue > @acme/rules/index.js", "@acme/rules/index.js"),
+        ("rm @acme/rules/index.js", "@acme/rules/index.js"),
+        ("mv @acme acme", "@acme"),
+        ("echo 1 > @acme/rules/late.mjs", "@acme/rules/late.mjs"),
+        ("echo 1 > .bin/other", ".bin/other"),
+        ("rm -r @acme/rules && ln -s $PWD/.. @acme/rules", "@acme/rules"),
+        ("mkdir .vite && echo 1 > .vite/deps.js && echo 1 > @acme/rules/tsconfig.tmp.tsbuildinfo", ""),
+        ("touch @acme/rules/index.js && chmod +x @acme/rules/index.js", ""),
+    ],
+)
+def test_changes_of_lent_packages_are_told_but_for_caches(
+    mode: str, lent: Scene, act: str, told: str
+) -> None:
+    assert lent.run(f"cd node_modules && {act}").exit_code == 0
+
+    changed = changed_packages(lent.ground.workspace.folder)
+
+    assert f"/node_modules/{told}" in changed if told else not changed
+
+
+@pytest.mark.parametrize("mode", ["watched"], indirect=True)
+def test_where_no_overlay_can_be_mounted_packages_are_links(mode: str, lent: Scene) -> None:
+    real = lent.run("readlink -f node_modules/@acme/rules/index.js && cat node_modules/@acme/rules/index.js")
+
+    assert real.output == f"{lent.project}/node_modules/@acme/rules/index.js\nred"
+
+
+@pytest.mark.parametrize("mode", ["namespace"], indirect=True)
+def test_a_checkout_whose_packages_are_absolute_links_lends_links(
+    mode: str, means: str, tmp_path: Path
+) -> None:
+    project = make_repository(tmp_path / "shop", {"package.json": "{}", "lib/index.js": "old"})
+    write(project, {"node_modules/colors/index.js": "red"})
+    (project / "node_modules/lib").symlink_to(project / "lib")
+    snapshot = take_snapshot(project, issue=1, cache=tmp_path / "cache")
+    site = Site(snapshot, Configuration(), tmp_path / "cache", "mine")
+    with site.ground(snapshot.commit) as ground:
+        linked = ground.workspace.path / "node_modules"
+
+        assert linked.joinpath("colors").resolve() == project / "node_modules/colors"
+        assert linked.joinpath("lib").resolve() == ground.workspace.path / "lib"
 
 
 def test_configured_paths_are_writable_and_hidden_ones_in_them_are_not(scene: Scene) -> None:

@@ -19,7 +19,7 @@ from fixloop.reports.document import bytes_if_any
 from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
 from workers.workspaces.ground import Ground
-from workers.workspaces.node_modules import written_into
+from workers.workspaces.node_modules import changed_packages, written_into
 from workers.workspaces.surroundings import planted
 
 COMMAND_NOT_FOUND: Final = 127
@@ -112,7 +112,7 @@ def _violation(ground: Ground, tree: str, began: float) -> str:
     """The check's violation as the end of a sentence; usually empty."""
     if injury := ground.workspace.injury():
         return injury
-    if injury := written_into(ground.donors, began):
+    if injury := written_into(ground.donors, began) or changed_packages(ground.workspace.folder):
         return f"{injury}; a check may only look"
     if found := planted(ground.workspace):
         return found

@@ -12,7 +12,7 @@ from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
 from fixloop.machine.sandbox import Confinement, make_own_temporary, state_files
 from fixloop.servers.settings import load_settings
 from workers.workspaces.go_caches import shared_caches
-from workers.workspaces.node_modules import NAME
+from workers.workspaces.node_modules import NAME, overlays_in
 
 
 def writable_by(command: Sequence[str]) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def confinement_in(
     hidden = (work, tmp.parent, *state_files(source))
     has_links = any((tree / NAME).is_dir() for tree in (*trees, cwd))
     needed = (source,) if source and has_links else ()
-    return Confinement(written, hidden, (folder,), tmp, needed=needed)
+    return Confinement(written, hidden, (folder,), tmp, needed=needed, overlays=overlays_in(folder))
 
 
 def setup_confinement(

@@ -51,7 +51,7 @@ class Ground:
     """Whether the worker is shared, so that a project gets only the variables that the operator allows."""
     redaction: Redaction
     donors: tuple[Path, ...] = ()
-    """Other checkouts' `node_modules`, whose packages are linked."""
+    """Other checkouts' `node_modules`, which are lent."""
     sees_home: bool = False
     """Its checks see the real home folder, because the project requests it."""
     setup: str = ""
@@ -202,7 +202,7 @@ class Site:
             return Ground(workspace, nothing, self.shared, hidden, problem=hidden.text(str(error)))
         source = self.source
         places = [place for place in (made, source) if place]
-        donors = lend_node_modules(workspace, places)
+        donors = lend_node_modules(workspace, places, may_overlay=self.is_confined)
         chosen = choose_interpreter(made=made, source=source, subdirectory=subdirectory, variables=os.environ)
 
         def lend_caches(made: Mapping[str, str]) -> Mapping[str, str]:

@@ -5,7 +5,8 @@ MODE `namespace` runs the command in a PID namespace with a `/proc` to match: no
 and when the namespace's first process ends, the kernel kills all others. MODE `watched` needs nothing of the kernel:
 the guard is a subreaper and kills what descends from it; a command that kills its guard is left to the worker.
 RULES are those of `landlock.py`; they confine the command and not the guard, and none leave it all that the user may.
-A line `tmp PATH` among them names a folder that a namespace lays over `/tmp`, and `closed PATH` one that it empties.
+A line `tmp PATH` among them names a folder that a namespace lays over `/tmp`, and `closed PATH` one that it empties;
+`overlay PLACE LOWER OWN`, separated by tabs, lays LOWER over PLACE, where what is written goes to OWN.
 
 LIFE is a pipe from the worker: a byte is a question, its end means that the worker is gone or wants an end, and
 everything the command started is killed. STATUS gets a line for each thing that happens: `unavailable REASON` (no
@@ -46,7 +47,6 @@ def main() -> None:
     if is_first:
         _become_first_process(life, status)
         _close(rules)
-        rules = _with_own_tmp(rules)
     else:
         set_subreaper(on=True)
     # From here on, no process of the same user can open the guard's pipes through /proc.
@@ -54,7 +54,8 @@ def main() -> None:
     # Without a handler, a namespace's first process receives no signal from inside.
     wake = _wake_on(signal.SIGCHLD) if is_first else _wake_on(signal.SIGCHLD, *ENDING)
     try:
-        confine = _confining(rules)
+        rules = _with_overlays(rules, may_mount=is_first)
+        confine = _confining(_with_own_tmp(rules) if is_first else rules)
     except OSError as told:
         _report(status, f"unconfined {told.strerror}")
         return
@@ -137,6 +138,19 @@ def _lay(path: bytes, kind: bytes | None, data: bytes | None = None) -> None:
         _call("mount", b"/dev/null", path, kind, MS_NOSUID if kind else MS_BIND, data)
     except OSError:
         return
+
+
+def _with_overlays(rules: str, *, may_mount: bool) -> str:
+    """Mount the overlays that the rules name; returns the remaining rules. OSError: one cannot be mounted."""
+    lines = rules.splitlines()
+    for line in [line for line in lines if line.startswith("overlay ")]:
+        if not may_mount:
+            raise OSError(errno.EPERM, "an overlay needs a namespace")
+        place, lower, own = map(os.fsencode, line.partition(" ")[2].split("\t"))
+        data = b"userxattr,index=off,lowerdir=%b,upperdir=%b/upper,workdir=%b/work" % (lower, own, own)
+        _call("mount", b"overlay", place, b"overlay", MS_NOSUID | MS_NODEV, data)
+        lines.remove(line)
+    return "\n".join(lines)
 
 
 def _with_own_tmp(rules: str) -> str:

@@ -11,6 +11,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -46,6 +47,8 @@ class Confinement(NamedTuple):
     network: bool = True
     needed: tuple[Path, ...] = ()
     """Nothing may be laid over these: its program or what links lead to."""
+    overlays: str = ""
+    """Rules for the guard, see `overlay`."""
 
 
 class Means(NamedTuple):
@@ -98,13 +101,33 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     if means.name == "bubblewrap":
         # Tools such as pytest want a folder of one name in it, which one of these entries may have.
         own = {"TMPDIR": str(real.tmp) if needed else TEMPORARY}
-        return Confined(means.name, _bubblewrap(real, needed), _scope(_program()), own)
-    rules = [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
+        rules = [*real.overlays.splitlines(), _scope(_program())]
+        return Confined(means.name, _bubblewrap(real, needed), "\n".join(filter(None, rules)), own)
+    rules = real.overlays.splitlines()
+    rules += [f"{kind} {path}" for kind in ("hidden", "shown", "writable") for path in getattr(real, kind)]
     rules += [f"closed {path}" for path in closed]
     # A folder mounted over /tmp would hide the files there that the command, and the guard before it, need.
     rules += [f"writable {real.tmp}", *(() if needed else [f"tmp {real.tmp}"])]
     rules += [] if real.network else ["network off"]
     return Confined(means.name, rules="\n".join(rules), variables={"TMPDIR": str(real.tmp)})
+
+
+def overlay(place: Path, lower: Path, own: Path) -> str:
+    """The rule that shows `lower` at `place`, where what is written goes to `own`; creates the folders. Empty if a path
+    has a character that mount options do not."""
+    paths = [os.path.realpath(path) for path in (place, lower, own)]
+    for folder in (place, own / "upper", own / "work"):
+        folder.mkdir(parents=True, exist_ok=True)
+    return "" if set("\\:,\t\n") & set("".join(paths)) else "overlay " + "\t".join(paths)
+
+
+def can_mount(overlays: Sequence[str]) -> bool:
+    """Whether the guard can mount these here: not without a namespace, or on some file systems."""
+    how, env = Confined("the guard", rules="\n".join(overlays)), {"PATH": os.defpath}
+    with suppress(InfrastructureError):
+        ran = run_guarded(["true"], cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS, confined=how)
+        return all(overlays) and ran.exit_code == 0
+    return False
 
 
 def run_reading(
@@ -154,7 +177,8 @@ def _resolved(what: Confinement) -> Confinement:
         return tuple(dict.fromkeys(path for path in real if path.exists() and "\n" not in str(path)))
 
     tmp = Path(os.path.realpath(what.tmp))
-    return Confinement(there(what.writable), there(what.hidden), there(what.shown), tmp, what.network)
+    writable, hidden, shown = map(there, (what.writable, what.hidden, what.shown))
+    return what._replace(writable=writable, hidden=hidden, shown=shown, tmp=tmp)
 
 
 def _program() -> str:
