@@ -124,6 +124,7 @@ def won(answers: Answers, *, by: str) -> list[int]:
     return [number for number, answer in answers.items() if answer == by]
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("D17", "D18", "S27")
 def test_exactly_one_of_twenty_agents_gets_a_handoff(racers: Racers) -> None:
     for workflow in rounds("handoff"):
@@ -140,6 +141,7 @@ def test_exactly_one_of_twenty_agents_gets_a_handoff(racers: Racers) -> None:
         assert engine.store.verify(workflow) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("D26", "D31", "S25", "K10")
 def test_exactly_one_of_twenty_agents_gets_a_lock(racers: Racers) -> None:
     for workflow in rounds("lock"):
@@ -155,6 +157,7 @@ def test_exactly_one_of_twenty_agents_gets_a_lock(racers: Racers) -> None:
         assert (state.tokens, state.takeovers) == (1, ())
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("D19", "D45", "K10")
 def test_of_twenty_writers_only_the_lock_holder_changes_a_field(racers: Racers) -> None:
     for workflow in rounds("written field"):
@@ -172,6 +175,7 @@ def test_of_twenty_writers_only_the_lock_holder_changes_a_field(racers: Racers) 
         assert state.written == {"notes.auth": len(winners)}
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("C61", "C62", "C23")
 def test_exactly_one_of_twenty_results_sets_a_field(racers: Racers) -> None:
     for workflow in rounds("reported field"):

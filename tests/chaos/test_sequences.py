@@ -1,5 +1,5 @@
 """
-Random sequences of everything that can happen: 500 in `make test`, 10,000 in `make chaos`.
+Random sequences of everything that can happen: 250 in `make test`, 10,000 in `make chaos`.
 
 A sequence that breaks a rule is shortened by hypothesis and printed as the calls that lead there.
 """
@@ -15,7 +15,7 @@ from fixloop.protocol.state import WorkflowOutcome
 from tests.chaos.feature import Feature
 
 FEW: Final = 20
-PART: Final = 250
+PART: Final = 125
 """The number in one process: hypothesis remembers every choice it has made."""
 REACHED: Final = {
     *(
@@ -38,7 +38,7 @@ def _is_chaos() -> bool:
 
 
 def _parts() -> range:
-    return range(40 if _is_chaos() else 2)
+    return range(80 if _is_chaos() else 2)
 
 
 @pytest.mark.slow
@@ -55,6 +55,7 @@ def test_the_protocol_holds_for_any_events_in_any_order(part: int) -> None:
     assert set(Feature.seen) >= REACHED
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("A69", "A78", "B42", "R8")
 def test_the_protocol_holds_for_a_few_sequences() -> None:
     _play(0, min(FEW, settings().max_examples))

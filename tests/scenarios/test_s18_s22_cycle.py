@@ -588,6 +588,7 @@ def test_two_agents_that_would_wait_for_each_other_escalate_instead() -> None:
     assert [agent.key for agent in stage.state.agents if agent.asked] == ["ep"]
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("C62", "C9", "K11")
 @given(st.lists(st.tuples(st.sampled_from(("ra", "ep", "cd", "vas")), st.integers(0, 5)), max_size=40))
 def test_any_reports_lose_nothing_and_keep_versions_together(moves: list[tuple[str, int]]) -> None:

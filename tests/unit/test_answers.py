@@ -460,6 +460,7 @@ _HOSTILE: Final = st.lists(_PIECES, max_size=8).map("".join)
 _ENTRIES: Final = st.lists(_HOSTILE.filter(lambda entry: bool(entry.strip())), max_size=12).map(tuple)
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("A22", "A85")
 @at_most(40)
 @given(summary=_HOSTILE, fixes=_ENTRIES, files=_ENTRIES, marks=_ENTRIES)
@@ -485,6 +486,7 @@ def test_arbitrary_text_is_refused_without_another_error(text: str) -> None:
     assert violations(text)
 
 
+@pytest.mark.heavy
 @given(st.lists(st.sampled_from(ANSWER.splitlines(keepends=True)), max_size=30).map("".join), _HOSTILE)
 def test_a_garbled_answer_is_read_or_refused(garbled: str, insertion: str) -> None:
     for text in (garbled, garbled + insertion + ANSWER, ANSWER + insertion + garbled):

@@ -96,6 +96,7 @@ def test_a_quoted_text_reads_back_as_it_was(text: str) -> None:
     assert plain(load(f"value: {string_yaml.quoted(text)}\n")) == {"value": text}
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("E12", "E7")
 @given(
     st.text(min_size=1, max_size=50).filter(lambda text: text.isprintable() and text.strip() == text),
@@ -181,6 +182,7 @@ CONTRACTS = st.sampled_from(
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("E31", "E39")
 @given(CONTRACTS, CUTS)
 def test_in_any_valid_contract_only_the_named_values_change(

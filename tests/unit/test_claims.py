@@ -53,6 +53,7 @@ def test_a_long_difference_is_counted_and_not_listed() -> None:
     assert found.unnamed[-1] == f"and {5000 - MOST_SHOWN} more"
 
 
+@pytest.mark.heavy
 @given(st.lists(HOSTILE, max_size=5), st.lists(HOSTILE, max_size=5))
 def test_any_texts_can_be_compared(named: list[str], changed: list[str]) -> None:
     found = differences(named, changed)

@@ -85,6 +85,7 @@ def answered(document: Document, directory: Path) -> Configuration | UsageError:
 
 
 # Each example opens files; on a busy machine that takes as long as it takes.
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(table=TABLES)
 def test_any_table_gives_a_configuration_or_one_sentence(project: Path, table: dict[str, Any]) -> None:
@@ -100,6 +101,7 @@ def test_any_table_gives_a_configuration_or_one_sentence(project: Path, table: d
         assert all(entry.checks for entry in answer.specialists)
 
 
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(pyproject=VALUES)
 def test_any_pyproject_gives_a_configuration_or_one_sentence(project: Path, pyproject: Any) -> None:
@@ -128,6 +130,7 @@ def test_any_file_gives_a_configuration_or_one_sentence(
     assert str(raised.value).isprintable()
 
 
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(measured=st.none() | st.floats(0, 100))
 def test_for_any_coverage_init_writes_a_file_that_loads(

@@ -800,6 +800,7 @@ PIECES = st.lists(
 )
 
 
+@pytest.mark.heavy
 @given(PIECES, st.data())
 def test_code_moved_within_a_file_or_to_another_is_not_new(pieces: list[str], data: st.DataObject) -> None:
     one, other = (data.draw(st.permutations(pieces)) for _ in "ab")

@@ -117,6 +117,7 @@ ENCODINGS: Final[dict[str, Callable[[str], str]]] = {
 LEFT: Final = 12
 
 
+@pytest.mark.heavy
 @given(secret=SECRETS)
 @example(secret="/aB3dEf6hIj9lMn2pQr5")
 @example(secret="~/b64+/secret==9")
@@ -137,6 +138,7 @@ def test_a_secret_is_redacted_in_every_encoding(secret: str) -> None:
         assert sum(map(str.isalnum, left)) <= LEFT + around, (encoding, left)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 @given(secret=SECRETS)
 def test_secrets_are_found_in_bytes_of_every_width(encoding: str, secret: str) -> None:

@@ -157,6 +157,7 @@ def records_with(word: str) -> Iterator[str]:
     yield render_entry(titled)
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("K41", "A86")
 @at_most(25)
 @given(HOSTILE.filter(bool))

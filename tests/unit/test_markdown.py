@@ -38,6 +38,7 @@ def test_a_fence_reads_back(text: str, indent: int) -> None:
     assert unfence(fence.info, fence.content) == text
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("A22")
 @given(st.lists(ANY, min_size=1, max_size=12))
 @example(["", "", "none", "*empty*"])
@@ -50,6 +51,7 @@ def test_lists_read_back(items: list[str]) -> None:
         assert [item.text for item in found.items] == items
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("A22")
 @given(st.lists(st.tuples(ANY, ANY), min_size=1, max_size=4))
 @example([("a|b\\", "\\|"), ("", " | ")])

@@ -30,6 +30,7 @@ def test_a_rendered_sample_of_each_type_reads_back_equal(name: str) -> None:
     assert parse(render_whole(SAMPLES[name])) == SAMPLES[name]
 
 
+@pytest.mark.heavy
 @pytest.mark.proves("A22", "B9")
 @pytest.mark.parametrize("kind", BODIES)
 @given(st.data())

@@ -208,6 +208,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(st.lists(VALUES, max_size=3), st.integers(0, 50))
 def test_varied_values_are_deterministic_copies(given_: list[Any], seed: int) -> None:
     before = plain(given_)
@@ -220,6 +221,7 @@ def test_varied_values_are_deterministic_copies(given_: list[Any], seed: int) ->
     assert plain(given_) == before
 
 
+@pytest.mark.heavy
 @given(st.lists(VALUES, min_size=1, max_size=3))
 def test_equal_values_stay_equal_and_texts_as_long_as_they_were(given_: list[Any]) -> None:
     for kind, (made, _), _of in near([given_, given_], {}, 1, TOLD):

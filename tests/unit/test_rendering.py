@@ -243,6 +243,7 @@ def test_hostile_text_cannot_become_layout(name: str) -> None:
         assert (skeleton(hostile), blocks(hostile)) == layout
 
 
+@pytest.mark.heavy
 @given(st.text(min_size=1), st.sampled_from(sorted(SAMPLES)))
 def test_no_text_can_become_layout(word: str, name: str) -> None:
     plain, hostile = (render(said_with(SAMPLES[name], chosen)) for chosen in ("plain", word))

@@ -293,6 +293,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(part=st.dictionaries(st.sampled_from(SARIF_WORDS), ANY_JSON, max_size=5), place=st.integers(0, 3))
 def test_a_wrong_shape_anywhere_in_a_log_never_raises(part: dict[str, Any], place: int) -> None:
@@ -311,6 +312,7 @@ def test_a_wrong_shape_anywhere_in_a_log_never_raises(part: dict[str, Any], plac
     assert (report.outcome is RunOutcome.FAILED) == bool(report.failures)
 
 
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(part=ANY_JSON, gate=st.none() | st.floats(0, 100))
 def test_a_wrong_shape_anywhere_in_coverage_never_raises(part: object, gate: float | None) -> None:
