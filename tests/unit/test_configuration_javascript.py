@@ -11,6 +11,7 @@ from fixloop.configuration.init import first_configuration, init
 from fixloop.configuration.javascript import proposals
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Proposal
+from fixloop.errors import NotVerifiedError
 from tests.fixtures.reports.samples import written
 
 
@@ -308,9 +309,33 @@ def test_a_tool_s_configuration_proposes_it_if_no_script_calls_it(tmp_path: Path
     ]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"test": 5}}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "{", '{"scripts": {"test": "mocha",}}', "[" * 100_000])
+def test_a_package_file_that_is_not_json_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NotVerifiedError, match=r"package\.json \(it is not valid JSON: .+\): correct it$"):
+        load_configuration(written(tmp_path, {"package.json": text}))
+
+
+@pytest.mark.parametrize("text", ["[]", '{"scripts": 5}', '{"scripts": {"test": 5}}'])
 def test_an_empty_package_file_proposes_nothing(tmp_path: Path, text: str) -> None:
     assert proposals(written(tmp_path, {"package.json": text})) == ()
+
+
+def test_plug_n_play_is_told_instead_of_asking_for_an_installation(tmp_path: Path) -> None:
+    files = {"package.json": '{"scripts": {"test": "mocha"}}', "yarn.lock": "", ".pnp.cjs": ""}
+
+    (found,) = proposals(written(tmp_path, files))
+
+    assert "nodeLinker: node-modules" in found.needs[-1].remedy
+
+
+@pytest.mark.parametrize("lock", ["package-lock.json", "yarn.lock", "bun.lock"])
+def test_npm_runs_the_tests_of_packages_whichever_manager_installed_them(tmp_path: Path, lock: str) -> None:
+    member = {"packages/a/package.json": '{"scripts": {"test": "node --test"}}'}
+    written(tmp_path, {"package.json": '{"workspaces": ["packages/*"]}', lock: "", **member})
+
+    (found,) = proposals(tmp_path)
+
+    assert found.check.command == ("npm", "test", "--workspaces", "--if-present")
 
 
 def test_a_linter_that_an_unknown_script_may_run_is_no_separate_check(tmp_path: Path) -> None:

@@ -371,6 +371,27 @@ Failures:
 
 3 specs, 1 failure
 """
+MOCHA = """\
+  half
+    1) halves a time
+
+  0 passing (8ms)
+  1 failing
+
+  1) half
+       halves a time:
+
+      AssertionError: expected 500 to equal 1000
+      + expected - actual
+
+      -500
+      +1000
+
+      at Context.<anonymous> (test/kv.js:5:82)
+      at process.processImmediate (node:internal/timers:483:21)
+
+
+"""
 PHPUNIT = """\
 There was 1 failure:
 
@@ -407,6 +428,7 @@ ok 2 - fine
         (MINITEST, "Calc#test_0001_adds one, two", "test/kv.js:5", "Expected: 3\n"),
         (RSPEC, "Calc adds", "test/kv.js:5", "expect(Calc.add(1, 2)).to eq(3)\n"),
         (JASMINE, "Calc adds", "test/kv.js:5", "Expected -1 to be 3.\n"),
+        (MOCHA, "half > halves a time", "test/kv.js:5", "AssertionError: expected 500 to equal 1000\n"),
         (PHPUNIT, "CalcTest::testAdd", "test/kv.js:5", "Failed asserting that -1 is identical to 3.\n"),
         (PERL, "adds", "test/kv.js:5", "got: '-1'\nexpected: '3'\n"),
         (TRIAL, "tests.test_a.TestA.test_kind", "tests/test_a.py:4", "builtins.ValueError: 64\n"),
@@ -506,6 +528,20 @@ def test_what_npm_prints_before_a_script_is_not_the_message() -> None:
 
     assert whole_failure(output, "npm test", "npm run test", 1).message == "no tests found"
     assert whole_failure(output + "row\n" * 300, "npm test", "npm run test", 1).message.startswith("row\n")
+
+
+def test_failures_in_packages_that_npm_tests_are_found_in_their_folders(tmp_path: Path) -> None:
+    folders = ("packages/a", "packages/b")
+    tree = SourceTree(written(tmp_path, {f"{folder}/test/kv.js": "" for folder in folders}))
+    ends = "npm error Lifecycle script `test` failed with error:\nnpm error code 1\nnpm error location {}\n"
+    output = "".join(
+        f"\n> @w/x@1.0.0 test\n> mocha\n\n{MOCHA}{ends.format(tmp_path / each)}" for each in folders
+    )
+
+    found = failures_in(without_packages(f"\n> @w/c@1.0.0 test\n> true\n{output}", tree), "npm test", tree)
+
+    assert [failure.location for failure in found] == [f"{folder}/test/kv.js:5" for folder in folders]
+    assert "npm error" not in found[0].message
 
 
 def test_what_packages_print_is_read_without_their_names_and_their_files_are_found(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
                 break
         else:
             entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
-            unverified.append(entry.model_copy(update={"reason": first.reason or entry.reason}))
+            told = {"reason": first.reason, "remedy": needs[0].remedy if needs else entry.remedy}
+            unverified.append(entry.model_copy(update=told) if first.reason else entry)
     return Settled(tuple(checks), tuple(unverified))
 
 

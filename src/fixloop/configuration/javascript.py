@@ -72,8 +72,13 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     """The checks for package.json and the files next to it in `directory`; none without it."""
     try:
         package = json.loads((directory / "package.json").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return ()
+    except (ValueError, RecursionError) as error:
+        name, told = "package.json", f"it is not valid JSON: {error}"
+        return (
+            proposal("test-runner", name, (), name, Need("file", name, "correct it"))._replace(reason=told),
+        )
     if not isinstance(package, dict):
         return ()
     scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
@@ -82,6 +87,8 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     named = str(package.get("packageManager", "")).partition("@")[0]
     manager = named if named in _MANAGERS else locks[0][0] if locks else "npm"
     install = next((command for name, command in locks if name == manager), f"{manager} install")
+    if (directory / ".pnp.cjs").is_file():
+        install = _TABLES["plug_n_play"]
     declared = {**table_in(package, "dependencies"), **table_in(package, "devDependencies")}
     project = _Project(directory, package, declared, scripts, manager, install)
     project = project._replace(builders={kind: _builder(project, for_tests=kind) for kind in (True, False)})
@@ -122,11 +129,11 @@ def _of_tests(project: _Project) -> Iterator[Proposal]:
 
 def _of_workspaces(project: _Project) -> Iterator[Proposal]:
     """The tests of all packages of a workspace whose root has no script for them."""
-    directory, manager = project.directory, project.manager
-    words = _TABLES["workspaces"].get(manager)
+    directory, manager = project.directory, "pnpm" if project.manager == "pnpm" else "npm"
+    words = _TABLES["workspaces"][manager]
     why = "package.json: workspaces" if "workspaces" in project.package else ""
     why = "pnpm-workspace.yaml" if (directory / "pnpm-workspace.yaml").is_file() else why
-    folders = projects_inside(directory) if words and why else ()
+    folders = projects_inside(directory) if why else ()
     if own := [each for folder in folders for each in proposals(directory / folder) if each.runs_tests]:
         installs = project.dependencies or any(need.kind == "file" for each in own for need in each.needs)
         needs = [Need("program", manager, f"install {manager}")]

@@ -44,8 +44,12 @@ _DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
 _PASSED: Final = re.compile(
     r"(?m)^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: |(?:g?cc|\w+\+\+|clang) +-).*\n|^test .* \.\.\. ok\n"
 )
-_BANNER: Final = re.compile(r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+", re.MULTILINE)
-"""What npm and pnpm print before a script: its package and name, and its command."""
+_BANNER: Final = re.compile(
+    r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+"
+    r"|^npm (?:ERR!|error) (?:code [\dE]|path|workspace|location|command|Lifecycle ).*\n?",
+    re.MULTILINE,
+)
+"""What npm and pnpm print around a script: its package and name, its command, and that it failed."""
 FAILING: Final = re.compile(
     r"^[ >]*(?:not ok\b|\[?(?i:(?:npm )?(?:fail(?:ed|ure)?|error|fatal|panic))\b|[✗✖✘×] (?!\d+ problems? \(0)).*"
     r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*",
@@ -53,6 +57,10 @@ FAILING: Final = re.compile(
 )
 # pnpm begins each line of a workspace's package with its folder and script, the first one with `$`.
 _OF_PACKAGE: Final = re.compile(r"^([\w@./-]+) ([\w:.-]+)([$:]) ?(.*)$", re.MULTILINE)
+_NPM_PACKAGE: Final = re.compile(
+    r"^> \S+@\S* [\w:.-]+\n> (?:(?!^> \S+@).)*?^npm (?:ERR!|error) +(?:at )?location:? (?P<folder>/[^\n]+)",
+    re.MULTILINE | re.DOTALL,
+)
 _PATH: Final = re.compile(r"[\w@-]*[./][^\s:(]*")
 _LONG: Final = 600
 _FIRST_ROWS: Final = 8
@@ -72,14 +80,15 @@ def without_packages(output: str, tree: SourceTree) -> str:
     """`output` without the names of packages before its lines; paths of their files begin with their folders."""
     started = {found.group(1, 2) for found in _OF_PACKAGE.finditer(output) if found[3] == "$"}
 
-    def from_the_top(line: re.Match[str]) -> str:
-        if line.group(1, 2) not in started:
-            return line[0]
-        places = ((path[0], f"{line[1]}/{path[0]}") for path in _PATH.finditer(line[4]))
+    def from_the_top(folder: str, text: str) -> str:
+        places = ((path[0], f"{folder}/{path[0]}") for path in _PATH.finditer(text))
         known = {inner: path for inner, path in places if tree.has_file(path)}
-        return _PATH.sub(lambda path: known.get(path[0], path[0]), line[4])
+        return _PATH.sub(lambda path: known.get(path[0], path[0]), text)
 
-    return _OF_PACKAGE.sub(from_the_top, output) if started else output
+    output = _NPM_PACKAGE.sub(lambda told: from_the_top(tree.relative(told["folder"]), told[0]), output)
+    return _OF_PACKAGE.sub(
+        lambda line: from_the_top(line[1], line[4]) if line.group(1, 2) in started else line[0], output
+    )
 
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
@@ -200,11 +209,13 @@ _TITLED: Final = (
     r"(?ms)^ +\d+\) (?:Failure|Error):\n(?P<name>[^\n]+?)(?: \[(?P<at>[^\]\n]+)\])?:\n(?P<said>.*?)(?=\n\n|\Z)",
     r"(?ms)^  \d+\) (?P<name>[^\n]+)\n +Failure/Error:(?P<said> .*?)(?=\n\n  \d+\) |\n\n(?:Top |Finished )|\Z)",
     r"(?ms)^\d+\) (?P<name>[^\n]+)\n  Message:\n(?P<said>.*?)(?=\n\d+\) |\n\n|\Z)",
+    r"(?ms)^  \d+\) (?P<name>[^\n]+(?:\n {7,}[^\n]+){0,20}):\n\n"
+    r"(?P<said> {6}.*?)(?=\n\n  \d+\) |\n\n\n|\n(?! )[^\n]|\Z)",
     r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
     r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
     r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
 )
-"""Of Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, PHPUnit and Perl's Test::More."""
+"""Of Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, PHPUnit and Perl's Test::More."""
 _NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
 """PHPUnit's lists of tests that did not fail."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
@@ -232,7 +243,7 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
         said, at = block["said"], block.get("at")
         # Perl's rows, which follow the line that names the test, are comments.
         said = re.sub(r"^ *#", "", said, flags=re.MULTILINE) if said.startswith("\n") else said
-        name = " > ".join(filter(None, (block.get("suite"), block["name"] or at)))
+        name = " > ".join(filter(None, (block.get("suite"), *re.split(r"\n +", block["name"] or at or ""))))
         told = "\n".join(filter(None, (dedent(said).strip(), at)))
         others.append(_failing(name, told, "failure", (), tree))
     names = {failure.name for failure in others}
