@@ -392,6 +392,47 @@ MOCHA = """\
 
 
 """
+JEST = """\
+FAIL test/kv.js
+  half
+    ✕ halves (11 ms)
+    ✓ one (1 ms)
+
+  ● Console
+
+    console.log
+      5
+
+  ● half › halves
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 1
+    Received: 0.5
+
+    > 5 | const { half } = require('..')
+        |         ^
+
+      at Object.toBe (test/kv.js:5:88)
+
+Test Suites: 1 failed, 1 total
+"""
+VITEST = """\
+   × q > quarters "all" 17ms
+
+⎯⎯⎯⎯⎯⎯⎯ Failed Tests 1 ⎯⎯⎯⎯⎯⎯⎯
+
+ FAIL  test/kv.js > q > quarters "all"
+AssertionError: expected 2 to be 1 // Object.is equality
+
+- 1
++ 2
+
+ ❯ test/kv.js:5:51
+      5| it('quarters "all"')
+
+⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯[1/1]⎯
+"""
 PHPUNIT = """\
 There was 1 failure:
 
@@ -429,6 +470,8 @@ ok 2 - fine
         (RSPEC, "Calc adds", "test/kv.js:5", "expect(Calc.add(1, 2)).to eq(3)\n"),
         (JASMINE, "Calc adds", "test/kv.js:5", "Expected -1 to be 3.\n"),
         (MOCHA, "half > halves a time", "test/kv.js:5", "AssertionError: expected 500 to equal 1000\n"),
+        (JEST, "half > halves", "test/kv.js:5", "expect(received).toBe(expected)"),
+        (VITEST, 'test/kv.js > q > quarters "all"', "test/kv.js:5", "AssertionError: expected 2 to be 1 "),
         (PHPUNIT, "CalcTest::testAdd", "test/kv.js:5", "Failed asserting that -1 is identical to 3.\n"),
         (PERL, "adds", "test/kv.js:5", "got: '-1'\nexpected: '3'\n"),
         (TRIAL, "tests.test_a.TestA.test_kind", "tests/test_a.py:4", "builtins.ValueError: 64\n"),
@@ -564,9 +607,11 @@ packages/web test: was never started
 
     assert "\n FAIL  packages/core/test/clamp.test.ts > clamp > high\n" in read
     assert "\n ❯ packages/core/test/clamp.test.ts:6:36\n" in read
-    assert [failure.file for failure in failures_in(read, "pnpm test", tree)] == [
-        "packages/core/src/clamp.ts"
-    ]
+    (test,), (type_error,) = (
+        failures_in(each, "pnpm test", tree) for each in (read, read.replace(" FAIL ", ""))
+    )
+    assert test.location == "packages/core/test/clamp.test.ts:6"
+    assert type_error.location == "packages/core/src/clamp.ts:3"
     assert counted(output) is None
     assert counted(read) == 7
     assert "\npackages/web test: was never started\n" in read

@@ -204,18 +204,20 @@ _BLOCK: Final = re.compile(
 _TITLED: Final = (
     r"(?ms)^={20,}\n\[(?:FAIL|ERROR)\]\n(?P<said>(?:(?!={20}).)*?)\n\n(?P<name>[\w.]+)\n(?:[\w.]+\n)*-{20}",
     r"(?ms)^(?:Failure|Error) in test (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n\n\n|\n(?:Failure|Error) in |\Z)",
-    r'(?ms)^ +FAIL +(?P<suite>[^\n"]{0,99}?) *"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL |Total: )|\Z)',
+    r'(?ms)^ {2,}FAIL +(?P<suite>[^\n"]{0,99}?) *"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL |Total: )|\Z)',
     r"(?ms)^  ─\n\n  (?P<name>[^\n]+)\n\n(?P<said>.*?)(?=\n  ─$|\Z)",
     r"(?ms)^ +\d+\) (?:Failure|Error):\n(?P<name>[^\n]+?)(?: \[(?P<at>[^\]\n]+)\])?:\n(?P<said>.*?)(?=\n\n|\Z)",
     r"(?ms)^  \d+\) (?P<name>[^\n]+)\n +Failure/Error:(?P<said> .*?)(?=\n\n  \d+\) |\n\n(?:Top |Finished )|\Z)",
     r"(?ms)^\d+\) (?P<name>[^\n]+)\n  Message:\n(?P<said>.*?)(?=\n\d+\) |\n\n|\Z)",
     r"(?ms)^  \d+\) (?P<name>[^\n]+(?:\n {7,}[^\n]+){0,20}):\n\n"
     r"(?P<said> {6}.*?)(?=\n\n  \d+\) |\n\n\n|\n(?! )[^\n]|\Z)",
+    r"(?ms)^  ● (?P<name>(?!Console$)[^\n]+)\n\n(?P<said> {4}.*?)(?=\n\n  ● |\n\n?(?! )[^\n]|\Z)",
+    r"(?ms)^ FAIL  (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n* FAIL  |^⎯{5,}|\Z)",
     r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
     r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
     r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
 )
-"""Of Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, PHPUnit and Perl's Test::More."""
+"""Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, jest, vitest, PHPUnit, Test::More."""
 _NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
 """PHPUnit's lists of tests that did not fail."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
@@ -243,7 +245,9 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
         said, at = block["said"], block.get("at")
         # Perl's rows, which follow the line that names the test, are comments.
         said = re.sub(r"^ *#", "", said, flags=re.MULTILINE) if said.startswith("\n") else said
-        name = " > ".join(filter(None, (block.get("suite"), *re.split(r"\n +", block["name"] or at or ""))))
+        name = " > ".join(
+            filter(None, (block.get("suite"), *re.split(r"\n +| › ", block["name"] or at or "")))
+        )
         told = "\n".join(filter(None, (dedent(said).strip(), at)))
         others.append(_failing(name, told, "failure", (), tree))
     names = {failure.name for failure in others}
