@@ -151,6 +151,26 @@ def test_an_example_has_the_lines_around_its_frame_without_secrets(root: Path) -
     assert told.message == digest(LONG, SourceTree(root))
 
 
+def test_a_stack_of_javascript_has_the_project_s_frames_and_no_path_of_the_workspace(root: Path) -> None:
+    message = f"""0.5 == 1
+    at TestContext.<anonymous> ({root}/src/shop/cart.py:3:29)
+    at file://{root}/tests/test_cart.py:1:2
+    at new Promise (<anonymous>)
+    at Array.map (<anonymous>)
+      Test.run (node:internal/test_runner/test:796:25)
+      node:internal/test_runner/test:1133:71
+read {root}/data.txt"""
+
+    told = explained(Failure(name="half", message=message), ("node", "--test"), root, str)
+
+    assert told.message.split("\n") == [
+        "0.5 == 1",
+        "    at TestContext.<anonymous> (src/shop/cart.py:3:29)",
+        "    at tests/test_cart.py:1:2",
+        f"read {root}/data.txt",
+    ]
+
+
 def test_a_frame_past_the_end_of_its_file_has_no_source(root: Path) -> None:
     from fixloop.reports.tracebacks import Frame
 

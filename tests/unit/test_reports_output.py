@@ -543,7 +543,9 @@ def test_only_nested_tap_points_that_fail_themselves_are_failures(tree: SourceTr
     total, alone = printed(NESTED_TAP, tmp_path)
 
     assert (total.name, total.location, total.error_type) == ("total", "test/kv.js:5", "failure")
-    assert total.message.startswith("Expected values to be strictly equal:\n")
+    assert total.message == (
+        "Expected values to be strictly equal:\nerror: |-\n  Expected values to be strictly equal:\n  1 !== 2"
+    )
     assert (alone.name, alone.message.split("\n")[0]) == ("alone", "boom")
 
 

@@ -4,6 +4,7 @@ Owns what is added to a report's own text, and what is removed: the source lines
 frames, and repetitions. Reads the workspace, which is gone when the report is read.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -26,7 +27,10 @@ _NATIVE: Final = re.compile(r'^\s*File "[^"]{1,500}", line \d{1,7}(?:, in .*)?$'
 _SOURCE: Final = re.compile(r"^\s")
 _DEFINED: Final = re.compile(r"^(?:\s*(?:def |async def |class |@))|^[\w.]+ = <.*>$|^ {4}")
 _CARETS: Final = re.compile(r"^\s*[\^~]+[\s\^~]*$")
-_FOREIGN_STACK: Final = re.compile(r"^\s+at .*(?:node_modules|node:)")
+_FOREIGN_STACK: Final = re.compile(
+    r"^\s+at .*(?:node_modules|node:)|^\s+node:\S+$"
+    r"|^\s+(?:at )?(?:async |new )?[\w.<>]+ \((?:<anonymous>|node:[^)]*)\)$"
+)
 
 
 def digest(text: str, tree: SourceTree) -> str:
@@ -126,7 +130,9 @@ def explained(
             further = source_around(workspace, test, room - len(source))
             source = f"{source}\n\n{test.file}\n{further}"
     rerun = join(narrower(argv, failure))
-    message = digest(failure.message, tree) or failure.message
+    # The workspace will be gone; its places are told as in the project.
+    here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/(?=[^\s:()]+:\d)")
+    message = here.sub("", digest(failure.message, tree) or failure.message)
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
 
 

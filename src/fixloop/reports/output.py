@@ -233,6 +233,8 @@ _TAP: Final = re.compile(
 )
 # The functions that a test of Bats called; what they did not find is in the lines below.
 _OF_HELPERS: Final = re.compile(r"(?<=\()from function [^()]{1,2000}(?=in test file )")
+# What Node adds to each point besides the error, which its stack names as well.
+_OF_NODE: Final = re.compile(r"^(?:duration_ms|type|location|failureType|code|name): .*\n?", re.MULTILINE)
 _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?)['\"]?$", re.MULTILINE)
 
 
@@ -290,7 +292,7 @@ def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
             text = _OF_HELPERS.sub("", dedent(point["yaml"] or point["comments"] or "").strip("\n"))
             error = _ERROR.search(text)
             full = f"{title} > {name}" if title and title != name else name
-            about = (error[1] if error else name, text)
+            about = (error[1] if error else name, _OF_NODE.sub("", text).strip())
             if not is_told:
                 yield _failure(full, place_in(text, tree), error_type(None, "", text, "failure"), about, tree)
 
