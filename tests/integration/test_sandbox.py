@@ -20,6 +20,7 @@ import redis
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.model import Configuration
+from fixloop.configuration.settings import SandboxSettings
 from fixloop.intake.frozen_configuration import installed_at
 from fixloop.machine import landlock
 from fixloop.machine.guard import RUNNER, GuardedResult, mode_in_use, run_guarded
@@ -282,8 +283,9 @@ def test_packages_lent_by_a_checkout_in_the_shared_tmp_can_be_read_and_bubblewra
 
 
 @pytest.fixture
-def lent(tmp_path: Path, means: str) -> Iterator[Scene]:
+def lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """A workspace with packages that its project's checkout has."""
+    monkeypatch.setenv("FIXLOOP_SANDBOX", os.environ.get("FIXLOOP_SANDBOX", "auto"))
     project = make_repository(
         tmp_path / "shop", {"package.json": "{}", "lib/index.js": "old", ".gitignore": "node_modules"}
     )
@@ -296,7 +298,7 @@ def lent(tmp_path: Path, means: str) -> Iterator[Scene]:
 
 @pytest.mark.parametrize("mode", ["namespace"], indirect=True)
 def test_a_lent_package_is_in_the_workspace_and_what_is_written_into_it_stays_there(
-    mode: str, lent: Scene
+    mode: str, means: str, lent: Scene
 ) -> None:
     tree, donor = lent.ground.tree, lent.project / "node_modules"
     (lent.ground.workspace.path / "lib/index.js").write_text("new")
@@ -320,7 +322,9 @@ def test_a_lent_package_is_in_the_workspace_and_what_is_written_into_it_stays_th
 
 
 @pytest.mark.parametrize("mode", ["namespace"], indirect=True)
-def test_what_is_written_into_a_lent_package_cannot_be_changed_around_it(mode: str, lent: Scene) -> None:
+def test_what_is_written_into_a_lent_package_cannot_be_changed_around_it(
+    mode: str, means: str, lent: Scene
+) -> None:
     lent.run("echo blue > node_modules/@acme/rules/index.js")
     found = list(lent.ground.workspace.folder.glob("overlays.*/upper/@acme/rules/index.js"))
 
@@ -362,14 +366,12 @@ def test_where_no_overlay_can_be_mounted_packages_are_links(mode: str, lent: Sce
 
 
 @pytest.mark.parametrize("mode", ["namespace"], indirect=True)
-def test_a_checkout_whose_packages_are_absolute_links_lends_links(
-    mode: str, means: str, tmp_path: Path
-) -> None:
+def test_a_checkout_whose_packages_are_absolute_links_lends_links(mode: str, tmp_path: Path) -> None:
     project = make_repository(tmp_path / "shop", {"package.json": "{}", "lib/index.js": "old"})
     write(project, {"node_modules/colors/index.js": "red"})
     (project / "node_modules/lib").symlink_to(project / "lib")
     snapshot = take_snapshot(project, issue=1, cache=tmp_path / "cache")
-    site = Site(snapshot, Configuration(), tmp_path / "cache", "mine")
+    site = Site(snapshot, Configuration(sandbox=SandboxSettings(mode="auto")), tmp_path / "cache", "mine")
     with site.ground(snapshot.commit) as ground:
         linked = ground.workspace.path / "node_modules"
 
