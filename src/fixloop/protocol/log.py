@@ -7,13 +7,13 @@ statistics agree (A83). K39 defines what is a line.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import messages as msg
-from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, iso_stamp, minutes_seconds
+from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, minutes_seconds
 from fixloop.protocol.event import Value
-from fixloop.protocol.rendering import fill, render_whole
+from fixloop.protocol.rendering import fill
 from fixloop.protocol.specialists import specialist as slot
 
 #: Message Type of an entry, and a line's short title in the chronological list.
@@ -115,27 +115,6 @@ def full_log(
         lines=[(line, title(line)) for line in lines],
         statistics=statistics(lines, outcome=outcome),
     )
-
-
-def as_json_entries(lines: Iterable[msg.Message]) -> list[dict[str, Any]]:
-    """The `entries` of `fixloop log --json`; `rendered` includes a line's attachment (A85)."""
-    return [
-        {
-            "entry_id": line.entry_id,
-            "timestamp": iso_stamp(line.at),
-            "sender": line.sender,
-            "recipient": line.recipient,
-            "message_type": line.body.kind,
-            "message_id": line.message_id,
-            "summary": line.summary,
-            "status_before": line.status_before.value,
-            "status_after": line.status_after.value,
-            "iteration": line.iteration,
-            "max_iterations": line.max_iterations,
-            "rendered": render_whole(line),
-        }
-        for line in lines
-    ]
 
 
 def title(message: msg.Message) -> str:
