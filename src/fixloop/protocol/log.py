@@ -16,20 +16,14 @@ from fixloop.protocol.event import Value
 from fixloop.protocol.rendering import fill
 from fixloop.protocol.specialists import specialist as slot
 
-#: Message Type of an entry, and a line's short title in the chronological list.
 _NAMES: Final = {
-    "failure-detected": ("Failure Detected", "Failure detected"),
-    "failure-report": ("Failure Report", "Failure report"),
-    "fix-request": ("Fix Request", "Fix request"),
-    "fix-completion": ("Fix Completion", "Fix completion"),
-    "revalidation-trigger": ("Re-validation Trigger", "Re-validation trigger"),
-    "revalidation-result": ("Re-validation Result", "Re-validation result"),
-    "success": ("Success Notification", "Success notification"),
-    "escalation": ("Escalation Report", "Escalation report"),
-    "timeout-reminder": ("Timeout Reminder", "Timeout reminder"),
-    "error-notification": ("Error Notification", "Error notification"),
-    "protocol-violation": ("Protocol Violation Notice", "Protocol violation notice"),
+    "revalidation-trigger": "Re-validation Trigger",
+    "revalidation-result": "Re-validation Result",
+    "success": "Success Notification",
+    "escalation": "Escalation Report",
+    "protocol-violation": "Protocol Violation Notice",
 }
+"""The names of messages that are not named like their kind."""
 _OUTCOMES: Final = {
     None: "In progress",
     "escalated": "Escalated (awaiting decision)",
@@ -87,8 +81,13 @@ def outcome_text(outcome: str | None) -> str:
 
 def render_entry(message: msg.Message) -> str:
     """The log entry of one line (A77)."""
-    name = "Validation Result" if _is_first_result(message) else _NAMES[message.body.kind][0]
-    return fill("log-entry", m=message, message_type=name)
+    return fill("log-entry", m=message, message_type=_name(message))
+
+
+def _name(message: msg.Message) -> str:
+    if _is_first_result(message):
+        return "Validation Result"
+    return _NAMES.get(message.body.kind) or message.body.kind.replace("-", " ").title()
 
 
 def full_log(
@@ -119,11 +118,10 @@ def full_log(
 
 def title(message: msg.Message) -> str:
     """`Re-validation result (PASS)`: a line's title in the chronological list (A80)."""
-    name = _NAMES[message.body.kind][1]
-    if not isinstance(message.body, msg.RevalidationResult):
-        return name
-    name = "Validation result" if _is_first_result(message) else name
-    return f"{name} ({'PASS' if message.body.passed else 'FAIL'})"
+    name = _name(message).capitalize()
+    if isinstance(message.body, msg.RevalidationResult):
+        name += f" ({'PASS' if message.body.passed else 'FAIL'})"
+    return name
 
 
 def _is_first_result(message: msg.Message) -> bool:
