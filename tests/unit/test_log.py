@@ -6,7 +6,9 @@ from typing import Final
 
 import pytest
 
-from fixloop.protocol.log import as_json_entries, full_log, render_entry, statistics
+from fixloop.engine.history import Said
+from fixloop.profiles.validation.log import json_entry
+from fixloop.protocol.log import full_log, render_entry, statistics
 from fixloop.protocol.messages import (
     Body,
     FailureDetected,
@@ -237,7 +239,7 @@ def test_an_entry_is_rendered_as_its_golden_file() -> None:
 def test_json_entries_hold_the_rendered_message_with_what_is_attached() -> None:
     lines = said(("test-runner", 2))
 
-    entries = json.loads(json.dumps(as_json_entries(lines)))
+    entries = json.loads(json.dumps([json_entry(Said(line)) for line in lines]))
 
     assert entries[1] == {
         "entry_id": "LOG-101-1-2",

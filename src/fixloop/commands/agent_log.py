@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import short
-from fixloop.commands.timeline import Happening
+from fixloop.commands.timeline import Happening, log_entry
 from fixloop.errors import UsageError
 from fixloop.protocol import markdown
-from fixloop.protocol.durations import hours_minutes_seconds, iso_stamp, stamp
+from fixloop.protocol.durations import hours_minutes_seconds, stamp
 from fixloop.store.records import Entry
 
 _RULE: Final = "\n---\n"
@@ -47,20 +47,7 @@ class Line(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """An entry of `log --json`; these messages carry no status of the workflow."""
-        return {
-            "entry_id": self.number,
-            "timestamp": iso_stamp(self.at),
-            "sender": self.sender,
-            "recipient": self.recipient,
-            "message_type": self.kind,
-            "message_id": self.message_id,
-            "summary": self.summary,
-            "status_before": None,
-            "status_after": None,
-            "iteration": self.iteration,
-            "max_iterations": self.max_iterations,
-            "rendered": self.text,
-        }
+        return log_entry(self, self.number, self.kind, self.text)
 
 
 class Speech(NamedTuple):

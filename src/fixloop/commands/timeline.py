@@ -57,6 +57,32 @@ class Happening(NamedTuple):
         }
 
 
+def log_entry(
+    line: Any,
+    number: object,
+    kind: str,
+    rendered: str,
+    *,
+    before: str | None = None,
+    after: str | None = None,
+) -> dict[str, Any]:
+    """An entry of `log --json` for a message, with its whole text as `rendered`."""
+    return {
+        "entry_id": number,
+        "timestamp": iso_stamp(line.at),
+        "sender": line.sender,
+        "recipient": line.recipient,
+        "message_type": kind,
+        "message_id": line.message_id,
+        "summary": line.summary,
+        "status_before": before,
+        "status_after": after,
+        "iteration": line.iteration,
+        "max_iterations": line.max_iterations,
+        "rendered": rendered,
+    }
+
+
 def happenings(entries: Iterable[Entry]) -> Iterator[Happening]:
     """Everything recorded, in the order it happened."""
     for entry in entries:

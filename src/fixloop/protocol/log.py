@@ -7,29 +7,23 @@ statistics agree (A83). K39 defines what is a line.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import messages as msg
-from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, iso_stamp, minutes_seconds
+from fixloop.protocol.durations import hours_minutes_seconds, id_stamp, minutes_seconds
 from fixloop.protocol.event import Value
-from fixloop.protocol.rendering import fill, render_whole
+from fixloop.protocol.rendering import fill
 from fixloop.protocol.specialists import specialist as slot
 
-#: Message Type of an entry, and a line's short title in the chronological list.
 _NAMES: Final = {
-    "failure-detected": ("Failure Detected", "Failure detected"),
-    "failure-report": ("Failure Report", "Failure report"),
-    "fix-request": ("Fix Request", "Fix request"),
-    "fix-completion": ("Fix Completion", "Fix completion"),
-    "revalidation-trigger": ("Re-validation Trigger", "Re-validation trigger"),
-    "revalidation-result": ("Re-validation Result", "Re-validation result"),
-    "success": ("Success Notification", "Success notification"),
-    "escalation": ("Escalation Report", "Escalation report"),
-    "timeout-reminder": ("Timeout Reminder", "Timeout reminder"),
-    "error-notification": ("Error Notification", "Error notification"),
-    "protocol-violation": ("Protocol Violation Notice", "Protocol violation notice"),
+    "revalidation-trigger": "Re-validation Trigger",
+    "revalidation-result": "Re-validation Result",
+    "success": "Success Notification",
+    "escalation": "Escalation Report",
+    "protocol-violation": "Protocol Violation Notice",
 }
+"""The names of messages that are not named like their kind."""
 _OUTCOMES: Final = {
     None: "In progress",
     "escalated": "Escalated (awaiting decision)",
@@ -87,8 +81,13 @@ def outcome_text(outcome: str | None) -> str:
 
 def render_entry(message: msg.Message) -> str:
     """The log entry of one line (A77)."""
-    name = "Validation Result" if _is_first_result(message) else _NAMES[message.body.kind][0]
-    return fill("log-entry", m=message, message_type=name)
+    return fill("log-entry", m=message, message_type=_name(message))
+
+
+def _name(message: msg.Message) -> str:
+    if _is_first_result(message):
+        return "Validation Result"
+    return _NAMES.get(message.body.kind) or message.body.kind.replace("-", " ").title()
 
 
 def full_log(
@@ -117,34 +116,12 @@ def full_log(
     )
 
 
-def as_json_entries(lines: Iterable[msg.Message]) -> list[dict[str, Any]]:
-    """The `entries` of `fixloop log --json`; `rendered` includes a line's attachment (A85)."""
-    return [
-        {
-            "entry_id": line.entry_id,
-            "timestamp": iso_stamp(line.at),
-            "sender": line.sender,
-            "recipient": line.recipient,
-            "message_type": line.body.kind,
-            "message_id": line.message_id,
-            "summary": line.summary,
-            "status_before": line.status_before.value,
-            "status_after": line.status_after.value,
-            "iteration": line.iteration,
-            "max_iterations": line.max_iterations,
-            "rendered": render_whole(line),
-        }
-        for line in lines
-    ]
-
-
 def title(message: msg.Message) -> str:
     """`Re-validation result (PASS)`: a line's title in the chronological list (A80)."""
-    name = _NAMES[message.body.kind][1]
-    if not isinstance(message.body, msg.RevalidationResult):
-        return name
-    name = "Validation result" if _is_first_result(message) else name
-    return f"{name} ({'PASS' if message.body.passed else 'FAIL'})"
+    name = _name(message).capitalize()
+    if isinstance(message.body, msg.RevalidationResult):
+        name += f" ({'PASS' if message.body.passed else 'FAIL'})"
+    return name
 
 
 def _is_first_result(message: msg.Message) -> bool:

@@ -242,32 +242,12 @@ def _clock(kept: list[bytes | None]) -> float:
     return (float(kept[2]) if kept[2] is not None else datetime.now(UTC).timestamp()) - away - turned
 
 
-class _Place(NamedTuple):
-    """What the target Redis has that a restored workflow may collide with."""
-
-    stored: list[bytes | None]
-    """The version and head of the workflow with the same id."""
-    living: bytes | None
-    """The number of the live workflow of its feature."""
-    others: int
-    """The number of workflows in its shard."""
-    clock: list[bytes | None]
-
-    def obstacle(self, workflow: str, *, is_live: bool) -> str:
-        """The workflow that prevents a restore; empty: none does."""
-        number = self.living.decode().rpartition("-")[2] if self.living is not None else ""
-        if self.stored[0] is not None:
-            return workflow
-        in_the_way = is_live and number and int(number) != keys.number_of(workflow)
-        return f"{keys.feature_of(workflow)}-{number}" if in_the_way else ""
-
-
 def _restored(connection: Connection, record: Record, put_aside: Callable[[str], None] | None) -> Restored:
     workflow, hash_ = record["workflow"], {each: b64decode(value) for each, value in record["hash"].items()}
     is_live = not hash_.get("outcome") and record["ended"] is None
     shard = keys.shard_keys(keys.shard_of(workflow))
     for _ in range(_ROUNDS):
-        replies = connection.together(
+        stored, living, others, clock = connection.together(
             lambda pipe: (
                 pipe.hmget(keys.workflow_key(workflow), "version", "head"),
                 pipe.hget(shard.live, keys.feature_of(workflow)),
@@ -275,18 +255,22 @@ def _restored(connection: Connection, record: Record, put_aside: Callable[[str],
                 pipe.hmget(shard.shard, "away", "turned", "swept"),
             )
         )
-        place = _Place(*replies)
-        if place.stored == [hash_["version"], hash_["head"]]:
+        if stored == [hash_["version"], hash_["head"]]:
             return Restored(workflow, "same", is_live, 0.0)
-        if obstacle := place.obstacle(workflow, is_live=is_live):
+        # The workflow that is in the way: another version of this one, or another live one of its feature.
+        obstacle = workflow if stored[0] is not None else ""
+        number = living.decode().rpartition("-")[2] if living is not None else ""
+        if not obstacle and is_live and number and int(number) != keys.number_of(workflow):
+            obstacle = f"{keys.feature_of(workflow)}-{number}"
+        if obstacle:
             if put_aside is None:
                 return Restored(workflow, "other" if obstacle == workflow else "lives", is_live, 0.0)
             put_aside(obstacle)
             continue
-        writing = partial(_write, record=record, hash_=hash_, is_live=is_live, is_first=not place.others)
+        writing = partial(_write, record=record, hash_=hash_, is_live=is_live, is_first=not others)
         with suppress(WatchError):
             connection.call(writing)
-            late = _clock(place.clock) - record["clock"] if place.others else 0.0
+            late = _clock(clock) - record["clock"] if others else 0.0
             return Restored(workflow, "restored", is_live, late)
     raise UsageError(f"{workflow} changes all the time; stop what works on it, then restore again")
 

@@ -15,6 +15,12 @@ from fixloop.protocol.refusals import Unexpected
 
 _SAID: Final = ("reason", "details", "options", "context", "blocking")
 """The fields of an agent's question."""
+_PAYLOADS: Final = {
+    HandoffType.TASK_HANDOFF: ("spec", "priority", "context"),
+    HandoffType.REVIEW_REQUEST: ("spec", "commit", "files_changed", "tests_added"),
+    HandoffType.FIX_REQUEST: ("issues", "priority"),
+    HandoffType.REREVIEW_REQUEST: ("issues_fixed", "commits", "iteration"),
+}
 
 
 def activated(draft: Draft, event: ev.AgentActivated) -> None:
@@ -140,28 +146,16 @@ def returned(draft: Draft, event: ev.AgentReturned) -> None:
 
 def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, Any]:
     """The payload of each kind of handoff (U15)."""
-    state = draft.state
-    if kind is HandoffType.TASK_HANDOFF:
-        return {
-            "spec": result.spec,
-            "priority": state.priority.value,
-            "context": result.further.get("context", {}),
-        }
-    if kind is HandoffType.REVIEW_REQUEST:
-        return {
-            "spec": state.spec,
-            "commit": result.commit,
-            "files_changed": result.further.get("files_changed", []),
-            "tests_added": result.further.get("tests_added", []),
-        }
-    if kind is HandoffType.FIX_REQUEST:
-        issues = result.issues if isinstance(result.issues, int) else list(result.issues)
-        return {"issues": issues, "priority": state.priority.value}
-    return {
-        "issues_fixed": result.further.get("issues_fixed", []),
-        "commits": result.further.get("commits", []),
+    state, issues = draft.state, result.issues
+    facts = {
+        "spec": state.spec,
+        "commit": result.commit,
+        "priority": state.priority.value,
+        "issues": issues if isinstance(issues, int) else list(issues),
         "iteration": state.iteration,
     }
+    given = {"context": {}} | result.further | facts
+    return {name: given.get(name, []) for name in _PAYLOADS[kind]}
 
 
 def failed(draft: Draft, event: ev.AgentFailed) -> None:

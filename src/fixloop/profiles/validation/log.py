@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fixloop.commands.presenter import Logged
 from fixloop.commands.screen import short
-from fixloop.commands.timeline import Happening, happenings, with_ticks
+from fixloop.commands.timeline import Happening, happenings, log_entry, with_ticks
 from fixloop.engine.history import Said, said
 from fixloop.errors import UsageError
 from fixloop.protocol import documents, log, markdown
@@ -62,13 +62,11 @@ def log_markdown(logged: Logged[State]) -> str:
 def log_document(logged: Logged[State]) -> dict[str, Any]:
     """`log --json`."""
     lines = _lines(logged)
-    as_lines = log.as_json_entries([line.message for line in lines])
-    texts = [line.rendered for line in lines]
     document: dict[str, Any] = {
         "issue": logged.state.issue,
         "name": logged.state.name,
         "workflow_id": logged.state.workflow,
-        "entries": [entry | {"rendered": text} for entry, text in zip(as_lines, texts, strict=True)],
+        "entries": list(map(json_entry, lines)),
         "statistics": _statistics(logged.state, lines).model_dump(),
     }
     if logged.agent:
@@ -76,6 +74,13 @@ def log_document(logged: Logged[State]) -> dict[str, Any]:
     if logged.everything:
         document["history"] = [each.document() for each in with_ticks(logged.entries, logged.moment)]
     return document
+
+
+def json_entry(line: Said) -> dict[str, Any]:
+    """An entry of `log --json`; `rendered` includes a line's attachment (A85)."""
+    m, text = line.message, line.rendered
+    before, after = m.status_before.value, m.status_after.value
+    return log_entry(m, m.entry_id, m.body.kind, text, before=before, after=after)
 
 
 def _lines(logged: Logged[State]) -> list[Said]:
