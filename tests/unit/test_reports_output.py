@@ -1,5 +1,6 @@
 """Findings in the output of commands that write no report, and the digest of what is none."""
 
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -617,6 +618,27 @@ packages/web test: was never started
     assert counted(output) is None
     assert counted(read) == 7
     assert "\npackages/web test: was never started\n" in read
+
+
+def test_turbo_s_lines_of_packages_are_read_package_by_package(tmp_path: Path) -> None:
+    folders = ("packages/a", "packages/b")
+    tree = SourceTree(written(tmp_path, {f"{folder}/test/kv.js": "" for folder in folders}))
+    pairs = zip_longest(MOCHA.split("\n"), JEST.split("\n"), fillvalue="")
+    told = "".join(
+        f"@w/a:test: {one}\n@w/b:test:unit: {other}\n".replace(": \n", ":\n") for one, other in pairs
+    )
+    output = (
+        "> turbo run test\n@w/a:test: cache bypass, force executing 1f\n@w/b:test:unit: cache miss, executing 2f\n"
+        f"{told}@w/a#test:  ERROR  command ({tmp_path}/packages/a) /usr/bin/pnpm run test exited (1)\n"
+        f"@w/b#test:unit:  ERROR  command ({tmp_path}/packages/b) /usr/bin/pnpm run test exited (1)\n"
+    )
+
+    found = failures_in(without_packages(output, tree), "npm test", tree)
+
+    assert [(each.name, each.location) for each in found] == [
+        ("half > halves a time", "packages/a/test/kv.js:5"),
+        ("half > halves", "packages/b/test/kv.js:5"),
+    ]
 
 
 def test_the_calls_of_a_compiler_that_make_prints_are_not_the_message() -> None:

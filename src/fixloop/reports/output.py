@@ -55,8 +55,11 @@ FAILING: Final = re.compile(
     r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*",
     re.MULTILINE,
 )
-# pnpm begins each line of a workspace's package with its folder and script, the first one with `$`.
-_OF_PACKAGE: Final = re.compile(r"^([\w@./-]+) ([\w:.-]+)([$:]) ?(.*)$", re.MULTILINE)
+# pnpm begins each line of a workspace's package with its folder and script, the first one with `$`; turbo with its name
+# and task, the first one with what it has cached.
+_OF_PACKAGE: Final = re.compile(
+    r"(?P<name>[\w@./-]+)[ :](?P<task>[\w:.-]+?)(?P<mark>[$:])(?: |$)(?P<text>.*)"
+)
 _NPM_PACKAGE: Final = re.compile(
     r"^> \S+@\S* [\w:.-]+\n> (?:(?!^> \S+@).)*?^npm (?:ERR!|error) +(?:at )?location:? (?P<folder>/[^\n]+)",
     re.MULTILINE | re.DOTALL,
@@ -77,18 +80,34 @@ _BLANKED: Final = (
 
 
 def without_packages(output: str, tree: SourceTree) -> str:
-    """`output` without the names of packages before its lines; paths of their files begin with their folders."""
-    started = {found.group(1, 2) for found in _OF_PACKAGE.finditer(output) if found[3] == "$"}
-
-    def from_the_top(folder: str, text: str) -> str:
-        places = ((path[0], f"{folder}/{path[0]}") for path in _PATH.finditer(text))
-        known = {inner: path for inner, path in places if tree.has_file(path)}
-        return _PATH.sub(lambda path: known.get(path[0], path[0]), text)
-
-    output = _NPM_PACKAGE.sub(lambda told: from_the_top(tree.relative(told["folder"]), told[0]), output)
-    return _OF_PACKAGE.sub(
-        lambda line: from_the_top(line[1], line[4]) if line.group(1, 2) in started else line[0], output
+    """`output` with the lines of each package together and without its name; paths of its files begin with its
+    folder."""
+    lines = [(_OF_PACKAGE.fullmatch(line), line) for line in output.split("\n")]
+    starts = (
+        line for line, _ in lines if line and (line["mark"] == "$" or line["text"].startswith("cache "))
     )
+    own: dict[tuple[str, str], list[str]] = {(line["name"], line["task"]): [] for line in starts}
+    others = list[str]()
+    for found, line in lines:
+        rows = own.get((found["name"], found["task"])) if found else None
+        if found and rows is not None:
+            rows.append(found["text"])
+        else:
+            others.append(line)
+    for (name, task), rows in own.items():
+        told = re.search(
+            rf"^{re.escape(name)}#{re.escape(task)}: .*command \((/[^)\n]+)\)", output, re.MULTILINE
+        )
+        others.append(_from_the_top("\n".join(rows), tree.relative(told[1]) if told else name, tree))
+    return _NPM_PACKAGE.sub(
+        lambda told: _from_the_top(told[0], tree.relative(told["folder"]), tree), "\n".join(others)
+    )
+
+
+def _from_the_top(text: str, folder: str, tree: SourceTree) -> str:
+    places = ((path[0], f"{folder}/{path[0]}") for path in _PATH.finditer(text))
+    known = {inner: path for inner, path in places if tree.has_file(path)}
+    return _PATH.sub(lambda path: known.get(path[0], path[0]), text)
 
 
 def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...]:
@@ -212,7 +231,7 @@ _TITLED: Final = (
     r"(?ms)^  \d+\) (?P<name>[^\n]+(?:\n {7,}[^\n]+){0,20}):\n\n"
     r"(?P<said> {6}.*?)(?=\n\n  \d+\) |\n\n\n|\n(?! )[^\n]|\Z)",
     r"(?ms)^  ● (?P<name>(?!Console$)[^\n]+)\n\n(?P<said> {4}.*?)(?=\n\n  ● |\n\n?(?! )[^\n]|\Z)",
-    r"(?ms)^ FAIL  (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n* FAIL  |^⎯{5,}|\Z)",
+    r"(?ms)^ FAIL  (?P<name>[^\n]+(?: > | \[ )[^\n]+)\n(?P<said>.*?)(?=\n* FAIL  |^⎯{5,}|\Z)",
     r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
     r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
     r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
