@@ -245,7 +245,9 @@ def end(store: Store, workflow: str) -> None:
     found = store.read(workflow)
     assert found is not None
     profile = profile_in(found.snapshot)
-    ProfileEngine(store, profile).apply(workflow, profile.cancelled(reason="enough"), operation="cancel")
+    ProfileEngine(store, profile).apply(
+        workflow, profile.event("cancelled", reason="enough"), operation="cancel"
+    )
 
 
 def ticket_of(store: Store, workflow: str) -> str:

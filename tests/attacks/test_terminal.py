@@ -19,6 +19,7 @@ from fixloop.chat.channels import Channel, tagged
 from fixloop.chat.roles import Role
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
+from fixloop.protocol.agent_events import AgentFailed
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished
 from fixloop.protocol.failures import Failure
@@ -132,7 +133,7 @@ def profiles(store: Any, text: str) -> None:
     flows.apply(
         handoff,
         hnd.AgentActivated(agent="planner"),
-        hnd.AgentFailed(agent="planner", reason=text, fatal=True),
+        AgentFailed(agent="planner", reason=text, fatal=True),
     )
 
 

@@ -15,6 +15,7 @@ from fixloop.profiles.cycle.agent_output import phase_answer
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import read_result
 from fixloop.profiles.validation.engine import VALIDATION
+from fixloop.protocol.agent_events import Cancelled, Continued, Paused
 from fixloop.protocol.event import Event
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision
@@ -204,11 +205,11 @@ def test_a_notice_that_arrives_before_its_ticket_is_delayed_is_not_missed(store:
 def test_a_pause_holds_the_child_too_and_both_continue_together(store: Store) -> None:
     workers = started(store)
 
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Paused(), operation="pause")
+    workers.engine_of(CYCLE).apply(FLOW, Paused(), operation="pause")
     assert workers.state(child_of(VAS)).held is not None
     workers.work()
     assert not workers.state(child_of(VAS)).ended
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Continued(), operation="continue")
+    workers.engine_of(CYCLE).apply(FLOW, Continued(), operation="continue")
     assert workers.state(child_of(VAS)).held is None
     workers.work()
 
@@ -219,7 +220,7 @@ def test_a_pause_holds_the_child_too_and_both_continue_together(store: Store) ->
 def test_a_cancelled_cycle_takes_its_child_with_it(store: Store) -> None:
     workers = started(store)
 
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    workers.engine_of(CYCLE).apply(FLOW, Cancelled(), operation="cancel")
 
     assert workers.state(child_of(VAS)).outcome == "cancelled"
     with pytest.raises(Unexpected):
@@ -232,7 +233,7 @@ def test_a_child_whose_parent_ended_without_notice_is_cancelled_before_its_next_
     child = workers.state(child_of(VAS))
     assert not is_given_up(store, workers.engine_of, child)
     workers.deaf = True
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    workers.engine_of(CYCLE).apply(FLOW, Cancelled(), operation="cancel")
     assert not workers.state(child_of(VAS)).ended
 
     assert is_given_up(store, workers.engine_of, child)
@@ -258,7 +259,7 @@ def test_a_child_that_waits_for_a_person_notices_that_its_parent_ended(store: St
     versions.append(len(store.history(child)))
     assert workers.state(child).paused
     workers.deaf = True
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    workers.engine_of(CYCLE).apply(FLOW, Cancelled(), operation="cancel")
 
     a_minute(workers, world, child)
 
@@ -279,7 +280,7 @@ def test_a_child_still_checks_its_parent_after_a_decision_withdrew_its_tickets(
     workers.work()
     assert workers.state(child).paused
     workers.deaf = True
-    workers.engine_of(CYCLE).apply(FLOW, cyc.Cancelled(), operation="cancel")
+    workers.engine_of(CYCLE).apply(FLOW, Cancelled(), operation="cancel")
     a_minute(workers, world, child)
 
     assert workers.state(child).outcome == "cancelled"

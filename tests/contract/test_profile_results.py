@@ -9,6 +9,7 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.state import Limits
+from fixloop.protocol.agent_events import MessageStored
 from fixloop.protocol.event import Event
 from fixloop.store.contract import Store
 from tests.fixtures.cycle_stage import COMMANDS, reported
@@ -130,7 +131,7 @@ def test_an_outside_agent_gets_one_letter_for_each_run_that_is_asked_of_it(store
     assert first[0].uid == f"{FLOW}.ra.1.1"
     assert waiting_tickets(store) == [f"{FLOW}.letter.ep.2.1"]
     holding = held(engine, "letter.ep.2.1")
-    assert engine.finish(holding, cyc.MessageStored(number=2), holding.moment).status == "ok"
+    assert engine.finish(holding, MessageStored(number=2), holding.moment).status == "ok"
     assert (engine.state(FLOW).letters, waiting_tickets(store)) == ((), [])
 
 

@@ -10,9 +10,9 @@ import pytest
 from fixloop.engine.engine import ProfileEngine
 from fixloop.errors import RefusedError, UsageError
 from fixloop.outside.transfer import bring_work
-from fixloop.profiles.cycle.events import Paused
 from fixloop.profiles.handoff.engine import HANDOFF
-from fixloop.profiles.handoff.events import Cancelled, HandoffsStarted
+from fixloop.profiles.handoff.events import HandoffsStarted
+from fixloop.protocol.agent_events import Cancelled, Paused
 from fixloop.repository.copied import DATE
 from fixloop.repository.snapshot import bring, take_snapshot
 from fixloop.repository.tree import commit_tree

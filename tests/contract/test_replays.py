@@ -8,6 +8,7 @@ from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
+from fixloop.protocol.event import Event
 from fixloop.protocol.refusals import Unexpected
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
 from tests.fixtures.store_world import World
@@ -33,7 +34,7 @@ def test_a_whole_workflow_of_every_profile_is_replayed_entry_by_entry(world: Wor
     ],
 )
 def test_refusals_and_values_of_any_kind_are_replayed_too(
-    world: World, name: str, refused: cyc.Event | hnd.Event
+    world: World, name: str, refused: Event | Event
 ) -> None:
     script = SCRIPTS[name]
     engine = ProfileEngine(world.store, script.profile)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.state import Limits
-from fixloop.profiles.handoff.events import Cancelled
+from fixloop.protocol.agent_events import Cancelled, Continued, Paused
 from fixloop.repository.snapshot import Snapshot
 from fixloop.store.keys import workflow_id
 from tests.contract.test_profiles import CYCLE_TICKETS, HANDOFF_TICKETS
@@ -139,11 +138,11 @@ def test_a_pause_lets_the_run_end_and_starts_nothing_until_continued(deployment:
     cycles = Crews(deployment, "cycle")
     workflow = cycles.begin("ra: ok~2", 101)
     deployment.owner_pid(workflow)
-    cycles.tell(workflow, cyc.Paused(reason="lunch"))
+    cycles.tell(workflow, Paused(reason="lunch"))
     cycles.deployment.until(lambda: "phase-reported" in cycles.kinds(workflow), about=workflow)
 
     held = cycles.deployment.store.read(workflow)
-    cycles.tell(workflow, cyc.Continued())
+    cycles.tell(workflow, Continued())
 
     assert held is not None
     assert [(kept.ticket.id, kept.status) for kept in held.tickets] == [(f"{workflow}.ep.1.1", "delayed")]

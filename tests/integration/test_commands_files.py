@@ -14,7 +14,7 @@ from fixloop.commands.session import open_session
 from fixloop.engine.engine import ProfileEngine
 from fixloop.machine.owner import identity, is_dead_here
 from fixloop.profiles.handoff.engine import HANDOFF
-from fixloop.profiles.handoff.events import Cancelled
+from fixloop.protocol.agent_events import Cancelled
 from fixloop.repository.snapshot import Snapshot
 from fixloop.servers.redis_place import Place
 from fixloop.statefiles.sync import project

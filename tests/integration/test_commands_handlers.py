@@ -12,6 +12,7 @@ from fixloop.commands.agent_work import told
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.handoff import events as hnd
+from fixloop.protocol.agent_events import AgentFailed, Paused
 from fixloop.protocol.answers import LIMIT_BYTES
 from tests.fixtures.command_stage import PROJECT, Said, said
 from tests.fixtures.cycle_stage import reported
@@ -298,7 +299,7 @@ def test_an_answer_to_one_of_several_questions_has_to_name_it(profiles: Profiles
 @pytest.mark.proves("D38", "K20")
 def test_a_decision_resolves_what_retries_could_not(profiles: Profiles, capsys: Capsys) -> None:
     workflow = profiles.handoff()
-    profiles.apply(workflow, hnd.AgentFailed(agent="planner", reason="no memory", fatal=True))
+    profiles.apply(workflow, AgentFailed(agent="planner", reason="no memory", fatal=True))
 
     refused(said(capsys, "decide", "9", "JWT"), "choose from manual-fix, skip, abort, extend")
     assert said(capsys, "decide", "9", "abort").err == "issue 9 ended: aborted\n"
@@ -440,7 +441,7 @@ def test_a_mailbox_shows_what_is_asked_until_it_is_answered(
 def test_a_mailbox_shows_the_most_urgent_handoff_first(profiles: Profiles, capsys: Capsys) -> None:
     profiles.handoff(9, priority="low")
     profiles.handoff(10, priority="critical")
-    profiles.apply(profiles.handoff(11, priority="critical"), hnd.Paused())
+    profiles.apply(profiles.handoff(11, priority="critical"), Paused())
 
     messages = said(capsys, "mailbox", "planner", "--project", PROJECT, "--json").document["messages"]
 

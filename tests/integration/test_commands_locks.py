@@ -7,9 +7,10 @@ import pytest
 from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.session import open_session
 from fixloop.errors import RefusedError
-from fixloop.profiles.handoff.events import AgentActivated, Cancelled, LockReleased
+from fixloop.profiles.handoff.events import AgentActivated, LockReleased
 from fixloop.profiles.handoff.lock_commands import taken
 from fixloop.profiles.handoff.state import Limits
+from fixloop.protocol.agent_events import Cancelled
 from tests.fixtures.command_stage import said
 from tests.fixtures.profile_stage import Profiles, on_redis
 

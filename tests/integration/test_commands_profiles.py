@@ -14,10 +14,10 @@ from fixloop.commands.session import Seen, open_session
 from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
 from fixloop.errors import NewerVersion
-from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.presenter import PRESENTER
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
+from fixloop.protocol.agent_events import Cancelled
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.moment import Moment
 from fixloop.store.keys import workflow_key
@@ -129,7 +129,7 @@ def test_the_escalation_rate_is_that_of_all_workflows_of_a_project(
     profiles.cycle(4)
     asked(profiles, first, times=2)
     asked(profiles, profiles.handoff(5, workflow="ffffffff-5-1"))
-    profiles.apply(last, hnd.Cancelled())
+    profiles.apply(last, Cancelled())
     said(capsys, "archive", "--older-than", "0")
 
     of_all = said(capsys, "status", "--json").document["metrics"]["handoff"]
@@ -303,8 +303,8 @@ def test_watching_a_workflow_that_waits_for_others_ends_with_3(profiles: Profile
 
 
 def test_watching_a_cancelled_workflow_ends_with_1(profiles: Profiles, capsys: Capsys) -> None:
-    profiles.apply(profiles.cycle(), cyc.Cancelled())
-    profiles.apply(profiles.handoff(), hnd.Cancelled())
+    profiles.apply(profiles.cycle(), Cancelled())
+    profiles.apply(profiles.handoff(), Cancelled())
 
     assert [said(capsys, "watch", issue).code for issue in ("7", "9")] == [ExitCode.WRONG] * 2
 
@@ -394,7 +394,7 @@ def test_a_waiting_child_workflow_ends_the_watch_and_is_named_by_its_id(
 @pytest.mark.parametrize("name", ["cycle", "handoff"])
 def test_on_a_terminal_one_view_is_redrawn_until_the_end(profiles: Profiles, name: str) -> None:
     workflow = profiles.cycle() if name == "cycle" else profiles.handoff()
-    cancelled = cyc.Cancelled() if name == "cycle" else hnd.Cancelled()
+    cancelled = Cancelled()
     out = Console(file=io.StringIO(), force_terminal=True, width=120)
 
     with open_session() as session:

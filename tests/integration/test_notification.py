@@ -12,10 +12,9 @@ from fixloop.engine.engine import ProfileEngine, ProfileHolding
 from fixloop.engine.profile import profile_named
 from fixloop.machine.sandbox import means_in_use
 from fixloop.outside.mailbox import Mailboxes
-from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.cycle.intake import cycle_started
-from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.intake import handoffs_started
+from fixloop.protocol.agent_events import AgentFailed
 from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import Ticket
 from tests.fixtures.memory_store import MemoryStore
@@ -83,8 +82,8 @@ AGENT = {
     "handoff": "[handoff.agent.planner]\ncommand = 'run'\n",
 }
 FAILED: dict[str, Event] = {
-    "cycle": cyc.AgentFailed(agent="ra", reason="out of credit", fatal=True),
-    "handoff": hnd.AgentFailed(agent="planner", reason="out of credit", fatal=True),
+    "cycle": AgentFailed(agent="ra", reason="out of credit", fatal=True),
+    "handoff": AgentFailed(agent="planner", reason="out of credit", fatal=True),
 }
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
+from fixloop.protocol import agent_events
+from fixloop.protocol.agent_events import DeadlineReached, MessageStored
 from tests.fixtures.cycle_stage import COMMANDS as CYCLE_COMMANDS, CycleStage
 from tests.fixtures.handoff_stage import COMMANDS as HANDOFF_COMMANDS, HandoffStage
 
@@ -21,7 +23,7 @@ def begun(profile: str) -> tuple[Any, Any, str]:
 
 def undelivered(stage: Any, events: Any, *attempts: int) -> None:
     for _ in attempts:
-        stage.apply(events.DeliveryFailed(number=1, error="no mailbox"))
+        stage.apply(agent_events.DeliveryFailed(number=1, error="no mailbox"))
 
 
 def waiting(stage: Any) -> list[str]:
@@ -81,12 +83,12 @@ def test_an_agent_that_started_without_its_letter_is_not_interrupted(profile: st
 @pytest.mark.proves("R8")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_second_outcome_of_a_delivered_letter_changes_nothing(profile: str) -> None:
-    stage, events, _ = begun(profile)
-    stage.apply(events.MessageStored(number=1))
+    stage, _, _ = begun(profile)
+    stage.apply(agent_events.MessageStored(number=1))
     before = stage.state
 
-    stage.apply(events.MessageStored(number=1))
-    stage.apply(events.DeliveryFailed(number=1, error="late"))
+    stage.apply(agent_events.MessageStored(number=1))
+    stage.apply(agent_events.DeliveryFailed(number=1, error="late"))
 
     assert (stage.state, stage.last.steps) == (before, ())
 
@@ -109,9 +111,9 @@ def test_an_answer_voids_the_letter_that_asks_for_it(profile: str) -> None:
 @pytest.mark.proves("C48", "G15")
 def test_a_request_to_converge_is_a_separate_letter() -> None:
     stage = CycleStage(commands={**CYCLE_COMMANDS, "ra": ""})
-    stage.apply(cyc.MessageStored(number=1))
+    stage.apply(MessageStored(number=1))
 
-    stage.at("10:31").apply(cyc.DeadlineReached(name="run/ra", due=stage.moment.clock - 60))
+    stage.at("10:31").apply(DeadlineReached(name="run/ra", due=stage.moment.clock - 60))
 
     (letter,) = stage.state.letters
     assert (letter.number, letter.kind) == (2, "cycle.input")

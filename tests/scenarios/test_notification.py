@@ -6,6 +6,8 @@ import pytest
 
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
+from fixloop.protocol import agent_events
+from fixloop.protocol.agent_events import AgentFailed
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 from tests.fixtures.cycle_stage import CycleStage
@@ -21,7 +23,7 @@ def waiting(profile: str, **settings: Any) -> tuple[Any, Any]:
     events: Any = cyc if profile == "cycle" else hnd
     agent = "ra" if profile == "cycle" else "planner"
     stage.start(agent)
-    stage.apply(events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
+    stage.apply(agent_events.AgentFailed(agent=agent, reason="out of credit", fatal=True))
     return stage, events
 
 
@@ -51,10 +53,10 @@ def test_without_a_command_no_person_is_notified(profile: str) -> None:
 @pytest.mark.proves("K20", "R8")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
-    stage, events = waiting(profile, notify=True)
+    stage, _ = waiting(profile, notify=True)
     before = stage.state
 
-    outcome = stage.apply(events.PersonNotified(detail="mail ended with exit code 1"))
+    outcome = stage.apply(agent_events.PersonNotified(detail="mail ended with exit code 1"))
 
     assert outcome.notes == ("notified: mail ended with exit code 1",)
     assert (outcome.state, outcome.steps, outcome.messages) == (before, (), ())
@@ -63,21 +65,21 @@ def test_the_notification_s_result_is_only_a_note(profile: str) -> None:
 @pytest.mark.proves("K20")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_cancelled_workflow_notifies_nobody(profile: str) -> None:
-    stage, events = waiting(profile, notify=True)
+    stage, _ = waiting(profile, notify=True)
 
-    outcome = stage.apply(events.Cancelled(reason="no longer wanted"))
+    outcome = stage.apply(agent_events.Cancelled(reason="no longer wanted"))
 
     assert outcome.withdraws_tickets
     assert outcome.steps == ()
     with pytest.raises(Unexpected, match="person-notified came after"):
-        stage.apply(events.PersonNotified(detail="late"))
+        stage.apply(agent_events.PersonNotified(detail="late"))
 
 
 @pytest.mark.proves("K8", "K20")
 def test_a_cycle_s_second_escalation_is_notified_in_its_turn() -> None:
     stage, _ = waiting("cycle", notify=True, **BESIDE)
     stage.start("ep")
-    stage.apply(cyc.AgentFailed(agent="ep", reason="out of memory", fatal=True))
+    stage.apply(AgentFailed(agent="ep", reason="out of memory", fatal=True))
     before = len(notices(stage))
 
     stage.decide("extend")

@@ -7,20 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fixloop.errors import UsageError
-from fixloop.profiles.cycle.events import (
-    AgentFailed,
-    AnswerInvalid,
-    DeadlineReached,
-    Event,
-    InputRequested,
-    StateWritten,
-    Written,
-)
+from fixloop.profiles.cycle.events import AnswerInvalid, InputRequested, StateWritten, Written
 from fixloop.profiles.cycle.files import named_files, state_document
 from fixloop.profiles.cycle.messages import Escalation, input_text
 from fixloop.profiles.cycle.plan import PlanTask, ready_tasks
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
+from fixloop.protocol.agent_events import AgentFailed, DeadlineReached
+from fixloop.protocol.event import Event
 from tests.fixtures.cycle_stage import CycleStage, reported
 from tests.fixtures.feedback_reader import read_feedback
 

@@ -14,8 +14,6 @@ from pydantic import ValidationError
 from fixloop.errors import UsageError
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.profiles.handoff.events import (
-    DeadlineReached,
-    Event,
     HandoffAccepted,
     HandoffRejected,
     HandoffSent,
@@ -36,6 +34,8 @@ from fixloop.profiles.handoff.records import (
 from fixloop.profiles.handoff.returns import InvalidReturn, read_return
 from fixloop.profiles.handoff.routes import check_route
 from fixloop.profiles.handoff.shared_state import wait_seconds
+from fixloop.protocol.agent_events import DeadlineReached
+from fixloop.protocol.event import Event
 from tests.fixtures.handoff_stage import SPEC, HandoffStage
 
 AUTH = "src/auth.ts"

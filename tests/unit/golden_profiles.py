@@ -20,6 +20,18 @@ from fixloop.profiles.cycle.state import SCHEMA_VERSION as CYCLE_VERSION, Cycle
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.outcome import Said
 from fixloop.profiles.handoff.state import SCHEMA_VERSION as HANDOFF_VERSION, Handoffs
+from fixloop.protocol.agent_events import (
+    AgentFailed,
+    BranchPushed,
+    Cancelled,
+    Continued,
+    DeadlineReached,
+    DeliveryFailed,
+    EventRefused,
+    MessageStored,
+    Paused,
+    PersonNotified,
+)
 from fixloop.protocol.event import Event
 from fixloop.store.archive.record import line_of
 from tests.fixtures.cycle_stage import CycleStage
@@ -96,7 +108,7 @@ def _cycles() -> dict[str, Cycle]:
         escalated.work(key, "success", document)
     escalated.work("vas", "failed", "validation.md", issues="[login fails]")
     paused = CycleStage()
-    paused.apply(cyc.Paused(reason="lunch"))
+    paused.apply(Paused(reason="lunch"))
     return {
         "begun": rows["10:00"],
         "blocked": rows["10:30"],
@@ -132,19 +144,19 @@ def _cycle_events() -> Iterable[Event]:
     return (
         cyc.CycleRestored(workflow=FLOW, state=_json(_cycles()["blocked"]), bundle="d" * 64),
         cyc.AnswerInvalid(agent="cd", problem="the answer has no PHASE_RESULT"),
-        cyc.AgentFailed(agent="cd", reason="exit code 1", fatal=True, artifacts=("d" * 64,)),
+        AgentFailed(agent="cd", reason="exit code 1", fatal=True, artifacts=("d" * 64,)),
         cyc.InputRequested(recipient="cd", input=InputKind.FEEDBACK, summary="two issues", actions=("fix",)),
         cyc.StateWritten(sender="cd", field="status"),
-        cyc.BranchPushed(branch="fixloop/7", attempt=2),
-        cyc.MessageStored(number=1),
-        cyc.DeliveryFailed(number=1, error="cannot reach Redis"),
-        cyc.PersonNotified(detail="sh ended with exit code 0"),
-        cyc.DeadlineReached(name="run/ra", due=1800.5),
+        BranchPushed(branch="fixloop/7", attempt=2),
+        MessageStored(number=1),
+        DeliveryFailed(number=1, error="cannot reach Redis"),
+        PersonNotified(detail="sh ended with exit code 0"),
+        DeadlineReached(name="run/ra", due=1800.5),
         cyc.DecisionMade(decision="extend", text="use OAuth optional", iterations=2),
-        cyc.Cancelled(reason="no longer wanted"),
-        cyc.Paused(reason="lunch"),
-        cyc.Continued(),
-        cyc.EventRefused(refused="phase-reported", reason="nothing was asked of it", sender="cd"),
+        Cancelled(reason="no longer wanted"),
+        Paused(reason="lunch"),
+        Continued(),
+        EventRefused(refused="phase-reported", reason="nothing was asked of it", sender="cd"),
     )
 
 
@@ -155,7 +167,7 @@ def _handoff_events() -> Iterable[Event]:
         hnd.HandoffAccepted(sender="reviewer", message_id=message),
         hnd.HandoffRejected(sender="reviewer", message_id=message, reason="no tests"),
         hnd.HandoffSent(sender="builder", to="reviewer", type="review_request", payload={"a": [1]}),
-        hnd.AgentFailed(agent="builder", reason="exit code 1"),
+        AgentFailed(agent="builder", reason="exit code 1"),
         hnd.AgentEscalated(sender="builder", reason="spec_ambiguity", details="which", options=("a", "b")),
         hnd.Answered(answer="a"),
         hnd.DecisionMade(decision="extend", iterations=2),
@@ -164,15 +176,15 @@ def _handoff_events() -> Iterable[Event]:
         hnd.LockExtended(sender="builder", resource="src/auth.ts", token=1),
         hnd.Heartbeat(sender="builder"),
         hnd.StateWritten(sender="builder", field="notes", value={"auth": ["JWT", None]}, seen=1),
-        hnd.BranchPushed(error="the server is away", fatal=True),
-        hnd.MessageStored(number=1),
-        hnd.DeliveryFailed(number=1, error="cannot reach Redis"),
-        hnd.PersonNotified(detail="sh ended with exit code 0"),
-        hnd.DeadlineReached(name="run/planner", due=1800.5),
-        hnd.Cancelled(reason="no longer wanted"),
-        hnd.Paused(reason="lunch"),
-        hnd.Continued(),
-        hnd.EventRefused(refused="lock-released", reason="nobody has it", sender="fixer"),
+        BranchPushed(error="the server is away", fatal=True),
+        MessageStored(number=1),
+        DeliveryFailed(number=1, error="cannot reach Redis"),
+        PersonNotified(detail="sh ended with exit code 0"),
+        DeadlineReached(name="run/planner", due=1800.5),
+        Cancelled(reason="no longer wanted"),
+        Paused(reason="lunch"),
+        Continued(),
+        EventRefused(refused="lock-released", reason="nobody has it", sender="fixer"),
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from fixloop.engine.engine import ProfileEngine
 from fixloop.profiles.handoff.engine import HANDOFF
-from fixloop.profiles.handoff.events import Cancelled, HandoffsStarted, LockAcquired
+from fixloop.profiles.handoff.events import HandoffsStarted, LockAcquired
+from fixloop.protocol.agent_events import Cancelled
 from fixloop.repository.snapshot import Snapshot
 from tests.fixtures.memory_store import MemoryStore
 from workers.recovery.named_files import Redrawing, draw

@@ -6,6 +6,7 @@ from fixloop.profiles.cycle import events
 from fixloop.profiles.cycle.agent_output import Writings
 from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import InvalidResult, read_result
+from fixloop.protocol.agent_events import AgentFailed
 from fixloop.protocol.event import Event
 from workers.steps import agent_runs
 from workers.steps.step import Step
@@ -18,9 +19,7 @@ def _work(step: Step) -> Event | None:
     if played is None:
         return None
     if played.error:
-        return events.AgentFailed(
-            agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts
-        )
+        return AgentFailed(agent=key, reason=played.error, fatal=played.fatal, artifacts=played.artifacts)
     try:
         if played.wrong:
             raise InvalidResult(played.wrong)

@@ -9,6 +9,7 @@ from fixloop.profiles.handoff.records import changed
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, fitting, read_questions, read_return
 from fixloop.profiles.handoff.routes import HandoffStatus
 from fixloop.profiles.handoff.runs import escalation, rejection
+from fixloop.protocol.agent_events import AgentFailed
 from fixloop.protocol.event import Event
 from fixloop.protocol.ticket import ATTEND
 from fixloop.statefiles.agent_run import Played
@@ -74,9 +75,9 @@ def _changes_of(played: Played) -> dict[str, Any]:
     return played.brought._asdict() | changed(played.files)
 
 
-def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> events.AgentFailed:
+def _failed(step: Step, played: Played, reason: str, *, fatal: bool = False) -> AgentFailed:
     name = step.holding.ticket.specialist
-    return events.AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
+    return AgentFailed(agent=name, reason=reason, fatal=fatal, artifacts=played.artifacts)
 
 
 STEPS: Final = agent_runs.step_handlers(HANDOFF, _work, {ATTEND: StepKind(attend, speaks=True)})

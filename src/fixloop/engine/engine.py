@@ -139,7 +139,9 @@ class ProfileEngine(Generic[S]):
         """Record in the history that an event of this kind was refused, once for each reason; nothing else changes.
         `artifacts` are the digests of the event's artifacts."""
         shown = reason[:MOST_OF_A_REASON]
-        event = self.profile.refused(refused=kind, reason=shown, sender=sender, artifacts=artifacts)
+        event = self.profile.event(
+            "event-refused", refused=kind, reason=shown, sender=sender, artifacts=artifacts
+        )
         digest = sha256(event.model_dump_json().encode()).hexdigest()[:32]
         self._apply(workflow, event, f"refused/{digest}")
 
@@ -168,13 +170,15 @@ class ProfileEngine(Generic[S]):
         if found is not None and current is None and is_past:
             # The awaited event came first (K8). A deadline that was acted on has used its operation: no second record.
             reason = f"{name} no longer matters"
-            late = self.profile.refused(
-                refused="deadline-reached", reason=reason, sender=self.profile.orchestrator
+            late = self.profile.event(
+                "event-refused", refused="deadline-reached", reason=reason, sender=self.profile.orchestrator
             )
             self._apply(workflow, late, operation)
         if current is None or abs(current - due) > 0.001:
             return ProfileApplied(None, "gone", found.version if found is not None else 0)
-        return self.apply(workflow, self.profile.reached(name=name, due=due), operation=operation)
+        return self.apply(
+            workflow, self.profile.event("deadline-reached", name=name, due=due), operation=operation
+        )
 
     @staticmethod
     def held(

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fixloop.profile_table import loaded, profile_of, registered
 from fixloop.protocol.draft import Outcome
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import Event, read_event
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
@@ -58,18 +58,12 @@ class Profile(NamedTuple, Generic[S]):
     """The version of the decisions: `audit verify` replays only decisions of this version."""
     decide: Callable[[S | None, Any, Moment], AnyOutcome[S]]
     load: Callable[[bytes], S]
-    read_event: Callable[[str], Event]
-    """Reads an event from the JSON in the history."""
+    kinds: Mapping[str, type[Event]]
+    """Its events, by kind."""
     fields: Callable[[S], dict[str, str]]
     """Plain fields stored next to the snapshot, for a person with `redis-cli`."""
     recorded: Callable[[Any], dict[str, Any]]
     """A message in the form the history keeps."""
-    refused: Callable[..., Event]
-    """Makes the event that records a refused event, from `refused`, `reason`, `sender`, `artifacts`."""
-    reached: Callable[..., Event]
-    """Makes the event of a deadline that passed, from `name` and `due`."""
-    cancelled: Callable[..., Event]
-    """Makes the event that stops a workflow, from `reason`."""
     check_party: Callable[[Any, str], None]
     """Refuses an event from a sender that may not send it (A51)."""
     worker_of: Callable[[Ticket], str]
@@ -89,6 +83,14 @@ class Profile(NamedTuple, Generic[S]):
     """Renders a recorded message for its reader. None: the history has the texts, or what they are rendered from."""
     supersedes: bool = False
     """Whether a step that an outside event asks for replaces the one in progress."""
+
+    def read_event(self, text: str) -> Event:
+        """Read an event from the JSON in the history; ValueError if it is none."""
+        return read_event(self.kinds, text)
+
+    def event(self, kind: str, **facts: Any) -> Event:
+        """The event of this kind."""
+        return self.kinds[kind].model_validate(facts)
 
 
 def profile_named(name: str) -> Profile[Any]:

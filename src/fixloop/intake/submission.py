@@ -83,7 +83,7 @@ def _joined(engine: ProfileEngine[Any], live: str, prepared: Prepared, feature: 
             return None
         profile = profile_in(found.snapshot)
         if feature.restart:
-            event = profile.cancelled(reason="started again with --restart")
+            event = profile.event("cancelled", reason="started again with --restart")
             engine.of(profile).apply(live, event, operation=f"restart/{prepared.snapshot.tree}")
             project(engine.store, live)
             return None

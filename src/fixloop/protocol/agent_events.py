@@ -1,6 +1,6 @@
 """Events shared by all profiles whose steps are runs of named agents; results of agents belong to each profile."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from fixloop.protocol import event
 from fixloop.protocol.event import ORCHESTRATOR, USER
@@ -93,3 +93,6 @@ class Continued(AgentEvent):
 
 class EventRefused(event.EventRefused):
     sender: str = ORCHESTRATOR
+
+
+KINDS: Final = event.kinds_in(vars())

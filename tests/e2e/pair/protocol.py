@@ -1,15 +1,13 @@
 """Two agents, one message, one status: states, events and what follows from them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
-
-from pydantic import Field, TypeAdapter
+from typing import Any, Final, Literal
 
 from fixloop.engine.profile import Profile, iso
 from fixloop.engine.snapshots import loader
 from fixloop.protocol import draft
-from fixloop.protocol.agent_events import Cancelled, DeadlineReached, EventRefused
-from fixloop.protocol.event import Event, Start, Value
+from fixloop.protocol.agent_events import Cancelled, EventRefused
+from fixloop.protocol.event import Event, Start, Value, kinds_in
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
@@ -66,11 +64,6 @@ class PairStarted(Start):
 
 class Passed(Event):
     kind: Literal["passed"] = "passed"
-
-
-_READ: Final[TypeAdapter[Any]] = TypeAdapter(
-    Annotated[PairStarted | Passed | Cancelled | DeadlineReached | EventRefused, Field(discriminator="kind")]
-)
 
 
 class _Draft(draft.Draft[Pair, Message]):
@@ -148,12 +141,9 @@ PAIR: Final[Profile[Pair]] = Profile(
     decide_version=1,
     decide=decide,
     load=loader(Pair, 1),
-    read_event=_READ.validate_json,
+    kinds=kinds_in(vars()),
     fields=_fields,
     recorded=lambda message: message.model_dump(mode="json"),
-    refused=EventRefused,
-    reached=DeadlineReached,
-    cancelled=Cancelled,
     check_party=lambda event, worker: None,
     worker_of=lambda ticket: ticket.specialist,
     is_deadline=lambda name: False,

@@ -18,7 +18,8 @@ from fixloop.profiles.cycle.plan import completed, revised
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
 from fixloop.protocol import agent_decisions
-from fixloop.protocol.event import ORCHESTRATOR, USER
+from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
+from fixloop.protocol.event import ORCHESTRATOR, USER, Event
 from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Repeated, Unexpected
 
@@ -26,7 +27,7 @@ DECIDE_VERSION: Final = 3
 """Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
 
-def decide(state: Cycle | None, event: ev.Event, now: Moment) -> Outcome:
+def decide(state: Cycle | None, event: Event, now: Moment) -> Outcome:
     """Decide `event`. Raises Unexpected: it does not fit; InvalidResult: it is no valid PHASE_RESULT; Moved: its work
     is based on an older commit; UsageError: an impossible cycle, or an agent that takes no part."""
     return agent_decisions.decide(_RULES, state, event, now)
@@ -245,12 +246,12 @@ _RULES: Final[agent_decisions.Rules[Cycle, Draft]] = agent_decisions.Rules(
         ev.AgentStarted: _started,
         ev.PhaseReported: _reported,
         ev.AnswerInvalid: escalations.answer_invalid,
-        ev.AgentFailed: escalations.failed,
+        AgentFailed: escalations.failed,
         ev.InputRequested: input_requested,
         ev.StateWritten: _written,
         ev.CycleFinished: _finished,
-        ev.DeliveryFailed: escalations.undelivered,
-        ev.DeadlineReached: escalations.deadline_reached,
+        DeliveryFailed: escalations.undelivered,
+        DeadlineReached: escalations.deadline_reached,
         ev.DecisionMade: _decided,
     },
 )

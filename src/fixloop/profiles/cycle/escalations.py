@@ -6,6 +6,7 @@ from fixloop.profiles.cycle.messages import Ended, Escalation, Violation
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.state import Agent
 from fixloop.protocol import agent_decisions
+from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
 from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
@@ -49,7 +50,7 @@ def announce(draft: Draft, opened: rec.OpenEscalation) -> None:
     draft.tell(ORCHESTRATOR.capitalize(), f"Escalated to the user: {opened.detail}")
 
 
-def failed(draft: Draft, event: ev.AgentFailed) -> None:
+def failed(draft: Draft, event: AgentFailed) -> None:
     """A run failed: retry with growing pauses, then ask a person (K5, G19)."""
     agent = asked(draft, event.agent)
     limits = draft.state.limits
@@ -86,14 +87,14 @@ def asked(draft: Draft, key: str) -> Agent:
     return agent
 
 
-def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+def undelivered(draft: Draft, event: DeliveryFailed) -> None:
     """Ask a person about an agent that no mailbox reaches and that has not started by itself (A70, K5, K12)."""
     agent = agent_decisions.unreached(draft, event)
     if agent is not None and agent.status is not rec.AgentStatus.RUNNING:
         escalate(draft, "communication_error", f"{agent.key} was not reached: {event.error}", (agent.key,))
 
 
-def deadline_reached(draft: Draft, event: ev.DeadlineReached) -> None:
+def deadline_reached(draft: Draft, event: DeadlineReached) -> None:
     """A run is late: send one request to converge, then ask a person (G7: a timer acts strictly after; G15, U13)."""
     what, _, key = event.name.partition("/")
     agent = draft.state.agent(key)

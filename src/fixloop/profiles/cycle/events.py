@@ -1,6 +1,5 @@
 """The events of a cycle: the only inputs of its decisions, all of them data (C6, C20, C35, C57)."""
 
-from functools import partial
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -9,22 +8,9 @@ from fixloop.profiles.cycle.phase_result import PhaseResult
 from fixloop.profiles.cycle.plan import PlanTask
 from fixloop.profiles.cycle.records import InputKind
 from fixloop.profiles.cycle.state import Limits
-from fixloop.protocol.agent_events import (
-    AgentEvent,
-    AgentFailed as AgentFailed,
-    BranchPushed as BranchPushed,
-    Cancelled as Cancelled,
-    Continued as Continued,
-    DeadlineReached as DeadlineReached,
-    DeliveryFailed as DeliveryFailed,
-    EventRefused as EventRefused,
-    MessageStored as MessageStored,
-    Paused as Paused,
-    PersonNotified as PersonNotified,
-    Restored,
-    RunEnded,
-)
-from fixloop.protocol.event import USER, Event as Event, Value, WorkStarted, kinds_in, read_event
+from fixloop.protocol import agent_events
+from fixloop.protocol.agent_events import AgentEvent, Restored, RunEnded
+from fixloop.protocol.event import USER, Value, WorkStarted, kinds_in
 
 
 class Written(Value):
@@ -132,6 +118,4 @@ class DecisionMade(AgentEvent):
     minutes: float = 30.0
 
 
-KINDS: Final = kinds_in(vars())
-event_from_json: Final = partial(read_event, KINDS)
-"""Read an event back from a history entry."""
+KINDS: Final = {**agent_events.KINDS, **kinds_in(vars())}

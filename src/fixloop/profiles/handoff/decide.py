@@ -8,13 +8,15 @@ from fixloop.profiles.handoff.outcome import Draft, Outcome
 from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol import agent_decisions
+from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
+from fixloop.protocol.event import Event
 from fixloop.protocol.moment import Moment
 
 DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""
 
 
-def decide(state: Handoffs | None, event: ev.Event, now: Moment) -> Outcome:
+def decide(state: Handoffs | None, event: Event, now: Moment) -> Outcome:
     """Decide `event`. Unexpected: it does not fit the state; UsageError: an impossible workflow."""
     return agent_decisions.decide(_RULES, state, event, now)
 
@@ -59,7 +61,7 @@ _RULES: Final[agent_decisions.Rules[Handoffs, Draft]] = agent_decisions.Rules(
         ev.HandoffRejected: runs.reject,
         ev.HandoffSent: runs.sent,
         ev.AgentReturned: runs.returned,
-        ev.AgentFailed: runs.failed,
+        AgentFailed: runs.failed,
         ev.AgentEscalated: questions.escalated,
         ev.Answered: questions.answered,
         ev.DecisionMade: questions.decided,
@@ -68,7 +70,7 @@ _RULES: Final[agent_decisions.Rules[Handoffs, Draft]] = agent_decisions.Rules(
         ev.LockExtended: shared_state.extend,
         ev.Heartbeat: runs.heartbeat,
         ev.StateWritten: shared_state.write,
-        ev.DeliveryFailed: questions.undelivered,
-        ev.DeadlineReached: runs.overdue,
+        DeliveryFailed: questions.undelivered,
+        DeadlineReached: runs.overdue,
     },
 )

@@ -10,6 +10,12 @@ from fixloop.profiles.handoff.decide import DECIDE_VERSION, decide
 from fixloop.profiles.handoff.records import Message, measured
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
+from fixloop.protocol.agent_events import (
+    AgentFailed,
+    Cancelled,
+    Continued,
+    Paused,
+)
 from fixloop.protocol.event import ORCHESTRATOR, Event
 from fixloop.protocol.refusals import Unexpected
 
@@ -19,7 +25,7 @@ def _instead(event: Event, refused: Unexpected) -> Event | None:
     if not isinstance(refused, InvalidReturn) or not isinstance(event, ev.AgentReturned):
         return None
     who = event.sender
-    return ev.AgentFailed(sender=who, agent=who, reason=str(refused), artifacts=event.artifacts)
+    return AgentFailed(sender=who, agent=who, reason=str(refused), artifacts=event.artifacts)
 
 
 HANDOFF: Final[Profile[Handoffs]] = Profile(
@@ -28,15 +34,12 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     decide_version=DECIDE_VERSION,
     decide=decide,
     load=loader(Handoffs, SCHEMA_VERSION),
-    read_event=ev.event_from_json,
+    kinds=ev.KINDS,
     fields=lambda state: (
         plain_fields(state, asks=bool(state.questions), specialist=state.current_agent)
         | {"escalated": "yes" if measured(state.events).escalated else "no", "parent": state.parent}
     ),
     recorded=lambda said: {"number": said.number} | said.message.model_dump(mode="json", by_alias=True),
-    refused=ev.EventRefused,
-    reached=ev.DeadlineReached,
-    cancelled=ev.Cancelled,
     check_party=own_results("agent-returned"),
     worker_of=worker_of,
     is_deadline=lambda name: name.startswith("run/"),
@@ -44,8 +47,8 @@ HANDOFF: Final[Profile[Handoffs]] = Profile(
     text=lambda kept: Message.model_validate(kept).text,
     children=children_of,
     from_parent={
-        "cancelled": lambda why: ev.Cancelled(reason=why),
-        "paused": lambda why: ev.Paused(reason=why),
-        "continued": lambda why: ev.Continued(),
+        "cancelled": lambda why: Cancelled(reason=why),
+        "paused": lambda why: Paused(reason=why),
+        "continued": lambda why: Continued(),
     },
 )

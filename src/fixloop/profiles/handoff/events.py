@@ -1,6 +1,5 @@
 """The events of a handoff workflow: the only inputs of its decisions, all of them data."""
 
-from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -8,22 +7,9 @@ from pydantic import Field
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.profiles.handoff.routes import Kind, Priority
 from fixloop.profiles.handoff.state import Limits
-from fixloop.protocol.agent_events import (
-    AgentEvent,
-    AgentFailed as AgentFailed,
-    BranchPushed as BranchPushed,
-    Cancelled as Cancelled,
-    Continued as Continued,
-    DeadlineReached as DeadlineReached,
-    DeliveryFailed as DeliveryFailed,
-    EventRefused as EventRefused,
-    MessageStored as MessageStored,
-    Paused as Paused,
-    PersonNotified as PersonNotified,
-    Restored,
-    RunEnded,
-)
-from fixloop.protocol.event import USER, Event as Event, WorkStarted, kinds_in, read_event
+from fixloop.protocol import agent_events
+from fixloop.protocol.agent_events import AgentEvent, Restored, RunEnded
+from fixloop.protocol.event import USER, WorkStarted, kinds_in
 
 
 class HandoffsStarted(AgentEvent, WorkStarted):
@@ -174,6 +160,4 @@ class StateWritten(AgentEvent):
     """The same commit takes and releases the lock: the agent wrote this into its copy of the file."""
 
 
-KINDS: Final = kinds_in(vars())
-event_from_json: Final = partial(read_event, KINDS)
-"""Read an event back from a history entry."""
+KINDS: Final = {**agent_events.KINDS, **kinds_in(vars())}

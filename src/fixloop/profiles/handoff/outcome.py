@@ -9,6 +9,7 @@ from fixloop.profiles.handoff.routes import HandoffStatus, check_route
 from fixloop.profiles.handoff.state import Handoffs
 from fixloop.protocol import draft
 from fixloop.protocol.agent_decisions import close
+from fixloop.protocol.agent_events import Continued
 from fixloop.protocol.event import Value
 from fixloop.protocol.ids import message_uid
 from fixloop.protocol.ticket import About
@@ -104,7 +105,7 @@ class Draft(draft.AgentDraft[Handoffs, Said]):
             )
             self.update(made=(*self.state.made, made))
 
-    def go_on(self, event: ev.Continued) -> None:
+    def go_on(self, event: Continued) -> None:
         """Release what a person's pause held; a blocking question still blocks."""
         super().go_on(event)
         if self.state.blocking() is not None:

@@ -8,6 +8,7 @@ from fixloop.profiles.handoff.records import Question
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
 from fixloop.profiles.handoff.shared_state import settle
 from fixloop.protocol.agent_decisions import unreached
+from fixloop.protocol.agent_events import DeliveryFailed
 from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
@@ -28,7 +29,7 @@ def ask_person(draft: Draft, agent: str, reason: str, details: str) -> None:
     _open(draft, Question(id=number, agent=agent, reason=reason, details=details, blocking=True, at=draft.at))
 
 
-def undelivered(draft: Draft, event: ev.DeliveryFailed) -> None:
+def undelivered(draft: Draft, event: DeliveryFailed) -> None:
     """Ask a person about an agent that no mailbox reaches and that has not started by itself (A70, K5, K12)."""
     agent = unreached(draft, event)
     if agent is not None and agent.status != "active":

@@ -10,6 +10,7 @@ from fixloop.profiles.handoff.records import Message
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_return, fitting
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver, sent_by
 from fixloop.profiles.handoff.state import Agent, Handoffs
+from fixloop.protocol.agent_events import AgentFailed, DeadlineReached
 from fixloop.protocol.event import ORCHESTRATOR
 from fixloop.protocol.refusals import Unexpected
 
@@ -158,7 +159,7 @@ def payload(draft: Draft, kind: HandoffType, result: Returned) -> Mapping[str, A
     return {name: given.get(name, []) for name in _PAYLOADS[kind]}
 
 
-def failed(draft: Draft, event: ev.AgentFailed) -> None:
+def failed(draft: Draft, event: AgentFailed) -> None:
     """Retry a recoverable error with growing pauses; after a fatal or the last one, ask a person (D37-D40). The handoff
     stays accepted, so that nothing is lost (D36)."""
     agent, limits = _asked(draft, event.agent), draft.state.limits
@@ -180,7 +181,7 @@ def heartbeat(draft: Draft, event: ev.Heartbeat) -> None:
     draft.agent(event.sender, last_active=draft.at)
 
 
-def overdue(draft: Draft, event: ev.DeadlineReached) -> None:
+def overdue(draft: Draft, event: DeadlineReached) -> None:
     """An agent's run took longer than a lock's lease (G15)."""
     name = event.name.partition("/")[2]
     agent = draft.state.agent(name)
