@@ -320,6 +320,16 @@ def test_an_empty_package_file_proposes_nothing(tmp_path: Path, text: str) -> No
     assert proposals(written(tmp_path, {"package.json": text})) == ()
 
 
+def test_the_runner_of_bun_writes_a_report(tmp_path: Path) -> None:
+    (found,) = project(tmp_path, {"test": "bun test --watch --coverage src"})
+
+    assert found.check.command == (
+        *("bun", "test", "--coverage", "src"),
+        *("--reporter=junit", "--reporter-outfile={junit}"),
+    )
+    assert (found.check.name, [need.name for need in found.needs]) == ("bun test", ["bun"])
+
+
 def test_plug_n_play_is_told_instead_of_asking_for_an_installation(tmp_path: Path) -> None:
     files = {"package.json": '{"scripts": {"test": "mocha"}}', "yarn.lock": "", ".pnp.cjs": ""}
 

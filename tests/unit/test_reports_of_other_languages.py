@@ -11,6 +11,7 @@ from fixloop.protocol.failures import Severity
 from fixloop.reports import Report, judge
 from tests.fixtures.reports.samples import OTHER_LANGUAGES, read, seen, written
 
+PASSING_JUNIT: Final = '<testsuites><testsuite name="a"><testcase name="one"/></testsuite></testsuites>'
 FOLDERS: Final = {"go": "go", "cargo": "rs", "clippy": "rs"}
 FILES: Final = (
     *("jt/sum.test.js", "jt/hook.test.js", "jt/broken.test.js", "jt/sum.cjs", "jp/sum.test.js", "mt/sum.cjs"),
@@ -58,6 +59,7 @@ def places(report: Report) -> list[tuple[str, str, str]]:
         ("jest-30-empty.json", "jest", ("error", 0, 0, 0, 0, 0)),
         ("node-20-failing.xml", "junit", ("failed", 8, 3, 3, 0, 2)),
         ("vitest-4-failing.xml", "junit", ("failed", 4, 1, 2, 0, 1)),
+        ("bun-1.4-failing.xml", "junit", ("failed", 4, 1, 2, 0, 1)),
         ("mocha-12-failing.xml", "junit", ("failed", 5, 1, 2, 0, 2)),
         ("go-1.19-passing.txt", "go-test", ("passed", 1, 1, 0, 0, 0)),
         ("go-1.19-failing.txt", "go-test", ("failed", 11, 4, 6, 0, 1)),
@@ -94,6 +96,14 @@ def test_tests_are_counted_exactly(
                 ("test/broken.test.mjs", "test/broken.test.mjs", "testCodeFailure"),
                 ("test::dies", "test/other.test.mjs:3", "testCodeFailure"),
                 ("test::adds", "test/sum.test.mjs:4", "testCodeFailure"),
+            ],
+        ),
+        (
+            "bun-1.4-failing.xml",
+            "junit",
+            [
+                ("sum::adds", "test/sum.test.mjs:6", "AssertionError"),
+                ("throws", "test/sum.test.mjs:12", "TypeError"),
             ],
         ),
         (
@@ -144,6 +154,30 @@ def test_a_failure_has_a_name_a_place_and_a_kind(
     tmp_path: Path, name: str, kind: str, expected: list[tuple[str, str, str]]
 ) -> None:
     assert sorted(places(of(name, kind, tmp_path))) == sorted(expected)
+
+
+def test_a_file_that_bun_s_report_leaves_out_is_a_failure_and_its_messages_are_told_once(
+    tmp_path: Path,
+) -> None:
+    root = written(tmp_path, {"test/a.test.ts": "", "report.xml": PASSING_JUNIT})
+    output = "test/a.test.ts:\n\n# Unhandled error between tests\n{0}\nerror: no './b'\n{0}\n".format(
+        "-" * 31
+    )
+    check = Check(name="bun test", command=("bun", "test", "--reporter-outfile={junit}"))
+    evidence = Evidence(check="bun test", command="", tree="")
+    reports = {"junit": root / "report.xml"}
+
+    found = judge(check, exit_code=1, output=output, reports=reports, workspace=root, evidence=evidence)
+    unexplained = judge(check, exit_code=1, output="no", reports=reports, workspace=root, evidence=evidence)
+
+    assert [(failure.name, failure.message) for failure in found.failures] == [
+        ("test/a.test.ts", "error: no './b'")
+    ]
+    assert (found.outcome, unexplained.outcome) == (RunOutcome.FAILED, RunOutcome.ERROR)
+    messages = [
+        failure.message for failure in of("bun-1.4-failing.xml", "junit", tmp_path / "failing").failures
+    ]
+    assert messages[1] == "TypeError: no\n      at test/sum.test.mjs:12:27"
 
 
 @pytest.mark.proves("K7")

@@ -55,6 +55,8 @@ _WRITES: Final = re.compile(r"--(?:fix|write)\b")
 _SOURCE_FILE: Final = r"\.[cm]?[jt]sx?$"
 _TEST_FILE: Final = rf"(?:/_*(?:tests?|specs?)_*/.*|[./](?:test|spec)){_SOURCE_FILE}"
 _MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_ENGINES: Final = {"node": "install Node.js", "bun": "install bun"}
+"""They have a test runner, and are no packages of the project."""
 
 
 class _Project(NamedTuple):
@@ -219,7 +221,7 @@ def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Pr
     if call.tool == "vitest" and kept[:1] != ("run",):
         kept = ("run", *kept[kept[:1] in {("watch",), ("dev",)} :])
     words = (*tool.report, *kept) if call.tool == "node" else (*kept, *tool.report)
-    programs = [word for word in (*call.wrapper[:1], call.tool) if word != "node"]
+    programs = [word for word in (*call.wrapper[:1], call.tool) if word not in _ENGINES]
     sources = call.arguments() if call.tool in BUILDERS else ()
     matches = [word for word in sources if needs_shell((word,)) and glob(word, root_dir=project.directory)]
     built = [one for one in sources if one.endswith((".js", ".mjs", ".cjs", ".d.ts")) and one not in matches]
@@ -235,12 +237,13 @@ def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Pr
         command = tuple(plain(word) for word in command)
     if tool.tests or tool.resolves:
         command = _built(command, script, project, for_tests=tool.tests)
+    engine = call.tool if call.tool in _ENGINES else "node"
     return proposal(
         "test-runner" if tool.tests else "code-quality",
-        "node --test" if call.tool == "node" else call.tool,
+        {"node": "node --test", "bun": "bun test"}.get(call.tool, call.tool),
         command,
         where,
-        Need("program", "node", "install Node.js"),
+        Need("program", engine, _ENGINES[engine]),
         *(Need("file", _program(word), project.install) for word in programs),
         *(Need("file", word, "build it, and keep it in git, or leave the check out") for word in built),
         runs_tests=tool.tests,
@@ -284,4 +287,4 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
 
 
 def _program(tool: str) -> str:
-    return tool if tool == "node" else f"node_modules/.bin/{tool}"
+    return tool if tool in _ENGINES else f"node_modules/.bin/{tool}"

@@ -80,6 +80,8 @@ def _command(words: tuple[str, ...], scripts: Mapping[str, str], depth: int) -> 
     if first in {"npx", "bunx"} or (first in _MANAGERS and rest[:1] in {("exec",), ("x",)}):
         rest = _without_flags(rest if first in {"npx", "bunx"} else rest[1:])
         return None if not rest or rest[0].startswith("-") else _command(rest, scripts, depth)
+    if words[:2] == ("bun", "test"):
+        return (Call(first, rest),)
     if first in _MANAGERS:
         return _of_manager(first, _without_flags(rest), scripts, depth)
     if first in _SEVERAL:

@@ -232,11 +232,12 @@ _TITLED: Final = (
     r"(?P<said> {6}.*?)(?=\n\n  \d+\) |\n\n\n|\n(?! )[^\n]|\Z)",
     r"(?ms)^  ● (?P<name>(?!Console$)[^\n]+)\n\n(?P<said> {4}.*?)(?=\n\n  ● |\n\n?(?! )[^\n]|\Z)",
     r"(?ms)^ FAIL  (?P<name>[^\n]+(?: > | \[ )[^\n]+)\n(?P<said>.*?)(?=\n* FAIL  |^⎯{5,}|\Z)",
+    r"(?ms)^(?P<name>\S+):\n\n# Unhandled error between tests\n-{20,}\n(?P<said>.*?)\n-{20,}$",
     r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
     r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
     r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
 )
-"""Twisted's trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, jest, vitest, PHPUnit, Test::More."""
+"""trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, jest, vitest, bun, PHPUnit, Perl's Test::More."""
 _NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
 """PHPUnit's lists of tests that did not fail."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
@@ -274,6 +275,11 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
     names = {failure.name for failure in others}
     points = (point for point in _of_tap(output, tree) if point.name.rpartition(" > ")[2] not in names)
     return (*_of_unittest(output, tree), *points, *others)
+
+
+def failing_files(output: str, tree: SourceTree) -> tuple[Failure, ...]:
+    """Files of tests that could not be loaded, which bun's report leaves out."""
+    return tuple(failure for failure in failing_tests(output, tree) if tree.has_file(failure.name))
 
 
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:

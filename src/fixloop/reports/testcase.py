@@ -97,7 +97,9 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
             message = raised_in(text) or message
         if wrapped := _CAUSE.match(text):
             message, text = "", wrapped[1].replace("\n  ", "\n")
-        parts = (text,) if text.lstrip().startswith(message) else (message, text)
+        parts = (
+            (text,) if text.lstrip().removeprefix(f"{fault.type}: ").startswith(message) else (message, text)
+        )
         texts.append("\n".join(filter(None, parts)) or fault.tag)
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
