@@ -9,11 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration import go, javascript, layout, python, rust
+from fixloop.configuration import go, javascript, layout, other_languages, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
-from fixloop.configuration.project_commands import test_targets
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.specialists import NAMES
@@ -48,11 +47,7 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
     found += [one for own in others.values() for one in own]
     if not layout.is_project(directory) and not any(each.runs_tests for each in found):
-        make = Need("program", "make", "install make")
-        for target, why in test_targets(directory)[:1]:
-            found.append(
-                proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
-            )
+        found += other_languages.proposals(directory)
     for folder in layout.projects_inside(directory) if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"

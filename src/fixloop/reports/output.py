@@ -6,8 +6,10 @@ and of tests that failed in runners without a report. A line whose file does not
 
 import hashlib
 import re
+import tomllib
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from textwrap import dedent
 from typing import Final
 from urllib.parse import unquote
@@ -220,24 +222,8 @@ _BLOCK: Final = re.compile(
     r"(?P<said>.*?)(?=\n={20,}\n(?:ERROR|FAIL|UNEXPECTED SUCCESS): |\n-{20,}\nRan \d|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_TITLED: Final = (
-    r"(?ms)^={20,}\n\[(?:FAIL|ERROR)\]\n(?P<said>(?:(?!={20}).)*?)\n\n(?P<name>[\w.]+)\n(?:[\w.]+\n)*-{20}",
-    r"(?ms)^(?:Failure|Error) in test (?P<name>[^\n]+)\n(?P<said>.*?)(?=\n\n\n|\n(?:Failure|Error) in |\Z)",
-    r'(?ms)^ {2,}FAIL +(?P<suite>[^\n"]{0,99}?) *"(?P<name>[^\n]+)"\n(?P<said>.*?)(?=\n\n\n|\n +(?:FAIL |Total: )|\Z)',
-    r"(?ms)^  ─\n\n  (?P<name>[^\n]+)\n\n(?P<said>.*?)(?=\n  ─$|\Z)",
-    r"(?ms)^ +\d+\) (?:Failure|Error):\n(?P<name>[^\n]+?)(?: \[(?P<at>[^\]\n]+)\])?:\n(?P<said>.*?)(?=\n\n|\Z)",
-    r"(?ms)^  \d+\) (?P<name>[^\n]+)\n +Failure/Error:(?P<said> .*?)(?=\n\n  \d+\) |\n\n(?:Top |Finished )|\Z)",
-    r"(?ms)^\d+\) (?P<name>[^\n]+)\n  Message:\n(?P<said>.*?)(?=\n\d+\) |\n\n|\Z)",
-    r"(?ms)^  \d+\) (?P<name>[^\n]+(?:\n {7,}[^\n]+){0,20}):\n\n"
-    r"(?P<said> {6}.*?)(?=\n\n  \d+\) |\n\n\n|\n(?! )[^\n]|\Z)",
-    r"(?ms)^  ● (?P<name>(?!Console$)[^\n]+)\n\n(?P<said> {4}.*?)(?=\n\n  ● |\n\n?(?! )[^\n]|\Z)",
-    r"(?ms)^ FAIL  (?P<name>[^\n]+(?: > | \[ )[^\n]+)\n(?P<said>.*?)(?=\n* FAIL  |^⎯{5,}|\Z)",
-    r"(?ms)^(?P<name>\S+):\n\n# Unhandled error between tests\n-{20,}\n(?P<said>.*?)\n-{20,}$",
-    r"(?ms)^\d+\) (?P<name>[\w\\]+::[^\n]+)\n(?P<said>.*?)(?=\n\n\d+\) |\n--$|\n\n[A-Z]+!$|\Z)",
-    r"(?m)^ *#   Failed test (?:'(?P<name>[^\n]+)'\n *#   )?(?P<at>at [^\n]+)"
-    r"(?P<said>(?:\n *#(?!   Failed| Look)[^\n]*)*)",
-)
-"""trial, zope.testrunner, uvu, ava, minitest, RSpec, Jasmine, mocha, jest, vitest, bun, PHPUnit, Perl's Test::More."""
+_FAILED: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))["failed"]
+"""How runners without a report print a failing test: its name, perhaps with a suite, and what is said of it."""
 _NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
 """PHPUnit's lists of tests that did not fail."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
@@ -259,11 +245,13 @@ _ERROR: Final = re.compile(r"^ *(?:error|message): (?:[|>]-?\n *)?['\"]?([^\n]+?
 
 
 def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """Each test that unittest, a TAP producer or a runner of `_TITLED` reports as failed, in their order; what Perl
+    """Each test that unittest, a TAP producer or a runner of `_FAILED` reports as failed, in their order; what Perl
     prints of a failing point of TAP replaces it."""
     others = list[Failure]()
     listed = re.sub(_NO_FAILURES, "", output)
-    for block in (found.groupdict() for pattern in _TITLED for found in re.finditer(pattern, listed)):
+    for block in (
+        found.groupdict() for pattern in _FAILED.values() for found in re.finditer(pattern, listed)
+    ):
         said, at = block["said"], block.get("at")
         # Perl's rows, which follow the line that names the test, are comments.
         said = re.sub(r"^ *#", "", said, flags=re.MULTILINE) if said.startswith("\n") else said

@@ -1,0 +1,33 @@
+"""Proposes how the tests of a project in any other language are run: by a target of its Makefile, else as its files
+suggest."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from fixloop.configuration.declarations import text_of
+from fixloop.configuration.model import Need, Proposal, proposal
+from fixloop.configuration.project_commands import test_targets
+from fixloop.configuration.scripts import needs_shell
+
+_TESTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["tests"]
+
+
+def proposals(directory: Path) -> Iterator[Proposal]:
+    """The tests of a project in `directory`, if a file there says how they are run."""
+    for target, why in test_targets(directory)[:1]:
+        make = Need("program", "make", "install make")
+        yield proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
+        return
+    for known in _TESTS:
+        files = [next(directory.glob(pattern), None) for pattern in known["files"]]
+        if files[0] and all(files) and re.search(known.get("text", ""), text_of(files[0])):
+            line, words = known["command"], tuple(shlex.split(known["command"]))
+            command = ("sh", "-c", line) if "program" in known or needs_shell(words) else words
+            program, name = known.get("program", words[0]), known.get("name", line)
+            need = Need("file" if "/" in program else "program", program, f"install {program}")
+            yield proposal("test-runner", name, command, files[0].name, need, runs_tests=True)
+            return

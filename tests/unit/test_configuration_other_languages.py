@@ -1,0 +1,101 @@
+"""How the tests of a project are run that is in none of the languages fixloop knows."""
+
+from pathlib import Path
+
+import pytest
+
+from fixloop.configuration.loader import load_configuration
+from fixloop.configuration.other_languages import proposals
+from fixloop.errors import NotVerifiedError
+from fixloop.reports.symptoms import checked_nothing, counted
+from tests.fixtures.configuration_project import installed
+from tests.fixtures.reports.samples import written
+
+CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "starts"),
+    [
+        ({"pom.xml": ""}, "mvn --batch-mode test", ("mvn",)),
+        ({"pom.xml": "", "mvnw": ""}, "./mvnw --batch-mode test", ("./mvnw",)),
+        ({"build.gradle.kts": "", "gradlew": ""}, "./gradlew test --console=plain", ("./gradlew",)),
+        ({"mix.exs": ""}, "mix test", ("mix", "test")),
+        ({".rspec": "", "Gemfile": ""}, "bundle exec rspec", ("bundle", "exec", "rspec")),
+        ({"Rakefile": "Rake::TestTask.new(:test)\n"}, "rake test", ("rake", "test")),
+        (
+            {"composer.json": '{"scripts": {"test": "phpunit"}}'},
+            "composer --no-interaction test",
+            ("composer",),
+        ),
+        ({"phpunit.xml.dist": ""}, "phpunit", ("phpunit",)),
+        ({"Shop.sln": "", "src/Shop.csproj": ""}, "dotnet test", ("dotnet", "test")),
+        ({"CMakeLists.txt": CMAKE}, "ctest", ("sh", "-c")),
+        ({"configure.ac": "", "Makefile.am": "TESTS = t\n"}, "make check", ("sh", "-c")),
+        ({"t/calc.t": ""}, "prove --lib --recurse t", ("prove",)),
+        ({"t/calc.t": "", "Makefile": "test:\n\tprove t\n"}, "make test", ("make", "test")),
+    ],
+)
+def test_the_files_of_a_project_say_how_its_tests_are_run(
+    tmp_path: Path, files: dict[str, str], name: str, starts: tuple[str, ...]
+) -> None:
+    (found,) = proposals(written(tmp_path, files))
+
+    assert (found.check.name, found.runs_tests) == (name, True)
+    assert found.check.command[: len(starts)] == starts
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"Rakefile": "task :deploy\n"},
+        {"composer.json": "{}"},
+        {"CMakeLists.txt": "project(calc)\n"},
+        {"Gemfile": ""},
+    ],
+)
+def test_files_that_name_no_tests_propose_none(tmp_path: Path, files: dict[str, str]) -> None:
+    assert list(proposals(written(tmp_path, files))) == []
+
+
+def test_a_project_in_a_known_language_is_not_built_by_its_other_files(tmp_path: Path) -> None:
+    files = {"pyproject.toml": "", "CMakeLists.txt": CMAKE, "test_a.py": "def test_a():\n    pass\n"}
+    written(tmp_path, files)
+
+    configuration = load_configuration(
+        tmp_path, installed=installed(tmp_path, modules=("pytest",), programs=("cmake",))
+    )
+
+    assert [check.name for entry in configuration.specialists for check in entry.checks] == ["pytest"]
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    written(tmp_path, {"mix.exs": ""})
+
+    with pytest.raises(NotVerifiedError, match=r"mix test \(.*on the PATH\): install mix$"):
+        load_configuration(tmp_path, installed=installed(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("ctest --test-dir b", "Test project /b\nNo tests were found!!!\n"),
+        ("meson test -C b", "ninja: no work to do.\nNo tests defined.\n"),
+        ("mix test", "There are no tests to run\n"),
+    ],
+)
+def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
+    assert checked_nothing(("sh", "-c", command), output)
+
+
+@pytest.mark.parametrize(
+    ("output", "count"),
+    [
+        ("50% tests passed, 1 tests failed out of 2\n", 2),
+        ("Ok:                 3   \nFail:               1   \nTimeout:            0   \n", 4),
+        ("[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0\n", 2),
+        ("2 tests, 1 failure\n", 2),
+    ],
+)
+def test_summaries_of_other_runners_are_counted(output: str, count: int) -> None:
+    assert counted(output) == count
