@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -97,7 +97,11 @@ def confined(what: Confinement, env: Mapping[str, str], *, cwd: Path, mode: str 
     closed = tuple(_session_places((*words, str(real.tmp))))
     real = real._replace(hidden=(*real.hidden, *closed))
     words += [*map(str, what.needed), *(word for value in env.values() for word in value.split(os.pathsep))]
-    needed = _in_tmp(word for word in words if "/" in word)
+    paths = (
+        Path(real(word)) for word in words if "/" in word for real in (os.path.abspath, os.path.realpath)
+    )
+    # The entries of the shared `/tmp` that the command needs.
+    needed = {Path(*path.parts[:3]) for path in paths if Path(TEMPORARY) in path.parents}
     if means.name == "bubblewrap":
         # Tools such as pytest want a folder of one name in it, which one of these entries may have.
         own = {"TMPDIR": str(real.tmp) if needed else TEMPORARY}
@@ -214,12 +218,6 @@ def _session_places(needed: Sequence[str]) -> Iterator[Path]:
         real = Path(os.path.realpath(place))
         if real.exists() and not any(Path(each).is_relative_to(real) for each in needed):
             yield real
-
-
-def _in_tmp(words: Iterable[str]) -> set[Path]:
-    """The entries of the shared `/tmp` that these paths lie in."""
-    paths = (Path(real(word)) for word in words for real in (os.path.abspath, os.path.realpath))
-    return {Path(*path.parts[:3]) for path in paths if Path(TEMPORARY) in path.parents}
 
 
 def _bubblewrap(what: Confinement, needed: Collection[Path] = ()) -> tuple[str, ...]:
