@@ -47,10 +47,9 @@ def coverage_of(project: PythonProject) -> Coverage:
     is_measured = bool(_MEASURED.search(addopts))
     if written := _GATE.search(addopts):
         return Coverage(is_measured, _percent(written[1]))
-    given = (arguments_of("coverage", command) for command in project.commands)
-    is_combined = not is_measured and any(each and each[0] == "combine" for each in given)
+    combines = any((arguments_of("coverage", each) or ())[:1] == ("combine",) for each in project.commands)
     percent = _percent(_settings(project.declared, "report").get("fail_under", 0))
-    return Coverage(is_measured, 0.0 if is_combined else percent)
+    return Coverage(is_measured, percent if is_measured or not combines else 0.0)
 
 
 def measuring(project: PythonProject) -> tuple[str, ...]:
@@ -58,8 +57,7 @@ def measuring(project: PythonProject) -> tuple[str, ...]:
     report = ("--cov-report=json:{coverage}", "--cov-fail-under=0")
     if _MEASURED.search(project.pytest.addopts):
         return report  # one `--cov` without a value, here or there, overrides all the others
-    settings = _settings(project.declared, "run")
-    is_set = any(settings.get(key) for key in ("source", "source_pkgs", "source_dirs"))
+    is_set = any(map(_settings(project.declared, "run").get, ("source", "source_pkgs", "source_dirs")))
     is_named = any(_SOURCES.search(each.text or " ".join(each.words)) for each in project.commands)
     # A project with a gate that names no sources measures the files that run, as coverage does by default.
     if is_set or (coverage_of(project).fail_under and not is_named):
@@ -120,8 +118,7 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
 
 def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     """`tests/unit` and `tests/integration` are separate phases."""
-    folders = (f"tests/{kind}", f"test/{kind}")
-    folder = next((each for each in folders if _holds_tests(project, [each])), "")
+    folder = next((each for each in (f"tests/{kind}", f"test/{kind}") if _holds_tests(project, [each])), "")
     if not folder:
         return
     # A project's own addopts may ask for coverage; half of the tests cannot reach a gate set for all of them.
