@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 TOOLS = (
     '[dependency-groups]\ndev = ["pytest", "pytest-cov", "ruff", "mypy", "bandit"]\n[tool.ruff.format]\n'
-    "[tool.coverage.report]\nfail_under = 80\n"
+    "[tool.coverage.report]\nfail_under = 80\n[tool.coverage.run]\nsource = ['src']\n"
 )
 GATE = "[specialist.test-runner]\ncoverage_percent = 80\n"
 CLEAN = {

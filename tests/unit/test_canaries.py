@@ -158,12 +158,12 @@ def test_discovery_finds_a_canary_in_the_package_where_the_tests_are() -> None:
         ),
         (
             ("sh", "-c", 'node_modules/.bin/mocha "test/**/*.js" --reporter dot'),
-            "node_modules/.bin/mocha --reporter xunit --reporter-option output={junit} --exit --grep c0 "
+            "node_modules/.bin/mocha --reporter xunit --reporter-options output={junit} --exit --grep c0 "
             "test/c0.test.js",
         ),
         (
             ("sh", "-c", 'pnpm run build:lib && node_modules/.bin/mocha test -R xunit -O "output={junit}"'),
-            "node_modules/.bin/mocha --reporter xunit --reporter-option output={junit} --exit --grep c0 "
+            "node_modules/.bin/mocha --reporter xunit --reporter-options output={junit} --exit --grep c0 "
             "test/c0.test.js",
         ),
         (

@@ -46,7 +46,7 @@ def commands(found: tuple[Proposal, ...]) -> dict[str, str]:
             "nyc --all mocha -R spec spec",
             "mocha",
             "node_modules/.bin/nyc --all node_modules/.bin/mocha spec"
-            " --reporter xunit --reporter-option output={junit}",
+            " --reporter xunit --reporter-options output={junit}",
         ),
         (
             "c8 --100 node --test",
@@ -90,7 +90,7 @@ def test_scripts_that_call_other_scripts_are_resolved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "command"),
     [
-        ("npm run build && mocha", "npm run test -- --reporter xunit --reporter-option output={junit}"),
+        ("npm run build && mocha", "npm run test -- --reporter xunit --reporter-options output={junit}"),
         ("tsc && node --test dist", "npm run test"),
         ("node test.js", "npm run test"),
         ("vitest run | tee log", "npm run test"),
@@ -126,13 +126,13 @@ def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(
             {"prepare": "husky", "build": "tsc", "test": "mocha 'test/**'"},
             "import { parse } from '../../dist'",
             "npm run build && "
-            "node_modules/.bin/mocha 'test/**' --reporter xunit --reporter-option \"output={junit}\"",
+            "node_modules/.bin/mocha 'test/**' --reporter xunit --reporter-options \"output={junit}\"",
         ),
         (
             {"prepare": "npm run build", "build": "tsc", "test": "mocha test/*.js"},
             'const parse = require("..");',
             "npm run prepare && "
-            'node_modules/.bin/mocha test/*.js --reporter xunit --reporter-option "output={junit}"',
+            'node_modules/.bin/mocha test/*.js --reporter xunit --reporter-options "output={junit}"',
         ),
         (
             {"prepare": "tsc", "test": "node test/parse.test.js"},

@@ -99,8 +99,9 @@ def test_a_project_whose_tools_are_all_missing_gets_the_remedy(tmp_path: Path) -
     assert raised.value.exit_code == 3
 
 
-def test_unittest_tests_run_where_pytest_is_neither_used_nor_installed(tmp_path: Path) -> None:
-    written(tmp_path, {"shop.py": "", "tests/test_shop.py": "import unittest\n"})
+@pytest.mark.parametrize("imports", ["import unittest", "import os, sys as system, unittest, json"])
+def test_unittest_tests_run_where_pytest_is_neither_used_nor_installed(tmp_path: Path, imports: str) -> None:
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": f"{imports}\n"})
 
     configuration = loaded(tmp_path, installed(tmp_path))
 

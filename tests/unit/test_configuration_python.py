@@ -318,6 +318,29 @@ def test_the_measured_packages_follow_the_layout_unless_configured(
     )
 
 
+@pytest.mark.parametrize(
+    ("tox", "measured"),
+    [
+        ("", "--cov"),
+        ("[testenv]\ncommands = coverage run -m pytest\n", "--cov"),
+        ("[testenv]\ncommands = coverage run --source a -m pytest\n", "--cov=a --cov=old"),
+        ("[testenv]\ncommands = pytest --cov={envsitepackagesdir}/a\n", "--cov=a --cov=old"),
+    ],
+)
+@pytest.mark.proves("B68")
+def test_a_gate_counts_files_that_never_run_only_if_the_project_names_what_is_measured(
+    tmp_path: Path, tox: str, measured: str
+) -> None:
+    gate = "[tool.coverage.report]\nfail_under = 100"
+    files = {"a/__init__.py": "", "old/__init__.py": "", "pyproject.toml": gate, "tox.ini": tox}
+
+    command = commands_of(load_configuration(written(tmp_path, {**TESTS, **files})))["test-runner"]["pytest"]
+
+    assert command == (
+        f"python -m pytest --junitxml={{junit}} {measured} --cov-report=json:{{coverage}} --cov-fail-under=0"
+    )
+
+
 def test_mypy_keeps_to_the_files_of_its_configuration(tmp_path: Path) -> None:
     written(tmp_path, {**CODE, "mypy.ini": "[mypy]\nfiles = src/shop\n"})
 

@@ -378,3 +378,37 @@ def test_the_json_document_has_the_promised_fields() -> None:
             }
         ],
     }
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "&#x1B;", "&#27;"])
+@pytest.mark.proves("K7")
+def test_a_coloured_message_does_not_make_a_report_unreadable(tmp_path: Path, escape: str) -> None:
+    said = f"{escape}[1m{escape}[31massumed 10&#xA;or more{escape}[0m &#x8;\x07"
+    content = junit(f'<testcase name="a"/><testcase name="b"><failure>{said}</failure></testcase>')
+
+    report = read(tmp_path, "junit", content)
+
+    assert seen(report) == ("failed", 2, 1, 1, 0, 0)
+    assert report.failures[0].message.startswith("assumed 10\nor more")
+
+
+@pytest.mark.parametrize("between", ["\x01", "\x1b", "&#x1;"])
+def test_a_forbidden_character_in_a_test_s_output_is_never_markup(tmp_path: Path, between: str) -> None:
+    said = f"<![CDATA[]]{between}></failure></testcase><testcase name='forged'/><!--]]>"
+    content = junit(f'<testcase name="a"><failure>{said}</failure></testcase>')
+
+    assert seen(read(tmp_path, "junit", content)) == ("failed", 1, 0, 1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "outcome"),
+    [("Mocha Tests", 1, "failed"), ("Mocha Tests", 0, "error"), ("other", 1, "error")],
+)
+@pytest.mark.proves("K38")
+def test_mocha_may_count_a_failing_test_as_a_failure_and_as_an_error(
+    tmp_path: Path, name: str, listed: int, outcome: str
+) -> None:
+    cases = '<testcase name="a"><failure>1 is not 2</failure></testcase>' * listed + '<testcase name="b"/>'
+    content = f'<testsuite name="{name}" tests="{listed + 1}" failures="1" errors="1">{cases}</testsuite>'
+
+    assert read(tmp_path, "junit", content).outcome.value == outcome

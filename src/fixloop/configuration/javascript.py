@@ -123,8 +123,7 @@ def _of_tests(project: _Project) -> Iterator[Proposal]:
         return
     calls = calls_of(name, project.scripts)
     if calls and all(_is_check(call, project) for call in calls):
-        for call in calls:
-            yield _proposal(call, f"package.json: scripts.{name}", project, name)
+        yield from (_proposal(call, f"package.json: scripts.{name}", project, name) for call in calls)
     else:
         yield _whole(name, project, runs_tests=True)
 
@@ -226,9 +225,7 @@ def _proposal(call: Call, where: str, project: _Project, script: str = "") -> Pr
     matches = [word for word in sources if needs_shell((word,)) and glob(word, root_dir=project.directory)]
     built = [one for one in sources if one.endswith((".js", ".mjs", ".cjs", ".d.ts")) and one not in matches]
     wrapper = (_program(word) if word in programs else word for word in call.wrapper)
-    command = (*wrapper, _program(call.tool), *words)
-    if call.variables:
-        command = ("env", *call.variables, *command)
+    command = (*(("env", *call.variables) if call.variables else ()), *wrapper, _program(call.tool), *words)
     if needs_shell(tuple(_PLACEHOLDER.sub("", word) for word in command)):
         # Only a shell expands the words.
         line = " ".join(f'"{word}"' if _PLACEHOLDER.search(word) else word for word in command)
@@ -278,8 +275,7 @@ def _whole(name: str, project: _Project, *, runs_tests: bool) -> Proposal:
     command = _built(command, name, project, for_tests=runs_tests)
     label = f"{project.manager} {name}" if name == "test" else f"{project.manager} run {name}"
     needs = [Need("program", project.manager, f"install {project.manager}")]
-    if project.dependencies:
-        needs.append(Need("file", "node_modules", project.install))
+    needs += [Need("file", "node_modules", project.install)] if project.dependencies else []
     tools = {each.tool for each in calls_of(name, project.scripts) or ()} & project.dependencies.keys()
     needs += [Need("file", _program(tool), project.install) for tool in sorted(tools)]
     specialist, why = "test-runner" if runs_tests else "code-quality", f"package.json: scripts.{name}"

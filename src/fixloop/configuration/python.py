@@ -29,6 +29,7 @@ from fixloop.configuration.python_project import (
 from fixloop.configuration.scopes import PYTEST, Scope, common_scope
 
 _MEASURED: Final = re.compile(r"(?<!\S)--cov(?![\w-])")
+_SOURCES: Final = re.compile(r"(?<!\S)--(?:cov|source)[= ]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _GATE: Final = re.compile(r"--cov-fail-under[= ](\S+)")
 
@@ -42,15 +43,13 @@ class Coverage(NamedTuple):
 
 def coverage_of(project: PythonProject) -> Coverage:
     """The coverage the project asks for; a gate for several combined runs does not apply to one of them."""
-    declared, addopts = project.declared, project.pytest.addopts
+    addopts = project.pytest.addopts
     is_measured = bool(_MEASURED.search(addopts))
     if written := _GATE.search(addopts):
         return Coverage(is_measured, _percent(written[1]))
-    percent = _percent(_settings(declared, "report").get("fail_under", 0))
-    given = [arguments_of("coverage", command) for command in project.commands]
-    if percent and (is_measured or not any(each and each[0] == "combine" for each in given)):
-        return Coverage(is_measured, percent)
-    return Coverage(is_measured, 0.0)
+    combines = any((arguments_of("coverage", each) or ())[:1] == ("combine",) for each in project.commands)
+    percent = _percent(_settings(project.declared, "report").get("fail_under", 0))
+    return Coverage(is_measured, percent if is_measured or not combines else 0.0)
 
 
 def measuring(project: PythonProject) -> tuple[str, ...]:
@@ -58,8 +57,10 @@ def measuring(project: PythonProject) -> tuple[str, ...]:
     report = ("--cov-report=json:{coverage}", "--cov-fail-under=0")
     if _MEASURED.search(project.pytest.addopts):
         return report  # one `--cov` without a value, here or there, overrides all the others
-    settings = _settings(project.declared, "run")
-    if any(settings.get(key) for key in ("source", "source_pkgs", "source_dirs")):
+    is_set = any(map(_settings(project.declared, "run").get, ("source", "source_pkgs", "source_dirs")))
+    is_named = any(_SOURCES.search(each.text or " ".join(each.words)) for each in project.commands)
+    # A project with a gate that names no sources measures the files that run, as coverage does by default.
+    if is_set or (coverage_of(project).fail_under and not is_named):
         return ("--cov", *report)
     # Folders by path, modules by name.
     sources = (source.removesuffix(".py") for source in layout.sources_of(project.directory))
@@ -117,15 +118,13 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
 
 def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
     """`tests/unit` and `tests/integration` are separate phases."""
-    folders = (f"tests/{kind}", f"test/{kind}")
-    folder = next((each for each in folders if _holds_tests(project, [each])), "")
+    folder = next((each for each in (f"tests/{kind}", f"test/{kind}") if _holds_tests(project, [each])), "")
     if not folder:
         return
-    specialist = f"{kind}-test"
     # A project's own addopts may ask for coverage; half of the tests cannot reach a gate set for all of them.
     covering = ("--no-cov",) if coverage_of(project).is_measured else ()
     command, needs = (*COMMAND, *covering, folder), _needs(project)
-    yield proposal(specialist, "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
+    yield proposal(f"{kind}-test", "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
 
 
 def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
@@ -163,8 +162,7 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
     # A command for README examples does not cover tests elsewhere.
     is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
-    is_told = scope.paths or project.pytest.is_set
-    ignored = (*inside, *(() if is_told else scripts_of(project.directory)))
+    ignored = (*inside, *(() if scope.paths or project.pytest.is_set else scripts_of(project.directory)))
     words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*COMMAND, *measuring(project), *words)
@@ -188,8 +186,7 @@ def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
     calls = dict[str, set[tuple[str, ...]]]()
     for command in project.commands:
         if arguments_of("pytest", command) is not None and not command.why.startswith(".github"):
-            variables = tuple(takewhile(_ASSIGNMENT.match, command.words))
-            calls.setdefault(command.why, set()).add(variables)
+            calls.setdefault(command.why, set()).add(tuple(takewhile(_ASSIGNMENT.match, command.words)))
     return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
 
 

@@ -53,5 +53,4 @@ def read_jest(content: bytes, tree: SourceTree) -> Report:
 
 
 def _kind(message: str, otherwise: str) -> str:
-    found = _KIND.match(message)
-    return found[1] if found else otherwise
+    return found[1] if (found := _KIND.match(message)) else otherwise

@@ -116,9 +116,8 @@ def _with_place(failure: Failure, element: Element, context: str, tree: SourceTr
     given = element.get("line") or ""
     is_positive = given.isascii() and given.isdigit() and int(given[:9]) > 0
     line = line_in(failure.message, file) or (int(given) if is_positive else None)
-    frame = deepest(failure.message, tree)
-    update = {"file": file, "line": line, "context": context, "frame": str(frame or "")}
-    return failure.model_copy(update=update)
+    frame = str(deepest(failure.message, tree) or "")
+    return failure.model_copy(update={"file": file, "line": line, "context": context, "frame": frame})
 
 
 def _identity(element: Element, suite: str, tree: SourceTree) -> tuple[str, str]:
