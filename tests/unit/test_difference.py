@@ -106,6 +106,7 @@ SUPPRESSIONS_IN_BRACES = {
 WATCHED = {
     "import sys\nif len(sys.modules) > 150: x = 1": "import sys\nx = sys.modules[__name__]",
     "import os\nx = os.path.exists('tests/test_shop.py')": "import os\nx = os.path.exists('tests/shop.json')",
+    "import os\nif os.path.isdir('tests'): x = 1": "import os\nif os.path.isdir('data'): x = 1",
     "import sys\nif 'pytest' in sys.modules: x = 1": "'''Run pytest to see.'''",
     "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')": "import os\nx = os.environ.get('SHOP_LEVEL')",
     "from os import environ as e\nx = e['CI']": "x = {'CI': 1}['CI']",
