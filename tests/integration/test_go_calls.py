@@ -1,5 +1,6 @@
 """A fix of Go that is right only for the tests' values is held; one that corrects a rule is not."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fixloop.integrity.perturbed import Special, constant, decides_more, special, values_of
+from fixloop.integrity.perturbed import Special, carried, constant, decides_more, special, values_of
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import GoCalls, Replay
@@ -22,10 +23,11 @@ pytestmark = [
 MODULE: Final = {"go.mod": "module example.com/own\n\ngo 1.18\n"}
 
 
-def asked_again(
-    folder: Path, old: Mapping[str, str], new: Mapping[str, str], tests: str
-) -> tuple[int, list[Special]]:
-    """How many lines the replay has, and the functions that, by these, answer differently only for the tests."""
+Texts = Mapping[str, str]
+
+
+def told_by_both(folder: Path, old: Texts, new: Texts, tests: str) -> Sequence[Sequence[str]]:
+    """The lines of both sides for the calls that the tests make."""
     for name in ("kept", "calls", "own", "product"):
         (folder / name).mkdir()
     product, after = folder / "product", {**old, **new}
@@ -46,13 +48,26 @@ def asked_again(
     def run(argv: Sequence[str]) -> bool:
         return subprocess.run(argv, cwd=product, check=True) is not None
 
-    before = [Source(name, old[name]) for name in changed.values() if name in old]
-    values = values_of(before, now := [Source(name, new[name]) for name in changed.values()])
-    lines = recorder.replayed(folder / "own", Replay(run, values, sides[0], sides[1], 5.0))
+    lines = recorder.replayed(
+        folder / "own", Replay(run, values_of(*sources(old, new)), sides[0], sides[1], 5.0)
+    )
     assert sorted(path.name for path in product.iterdir()) == sorted([*MODULE, *after, "own_test.go"])
     assert {name: (product / name).read_text() for name in after} == after
-    found = list(constant(*lines)) if values.may_answer else []
-    return len(lines[1]), [*found, *(special(*lines) if decides_more(before, now) else ())]
+    return lines
+
+
+def sources(old: Texts, new: Texts) -> tuple[list[Source], list[Source]]:
+    names = [name for name in new if old.get(name) != new[name]]
+    before = [Source(name, old[name]) for name in names if name in old]
+    return before, [Source(name, new[name]) for name in names]
+
+
+def asked_again(folder: Path, old: Texts, new: Texts, tests: str) -> tuple[int, list[Special]]:
+    """How many answers the replay has, and the functions that, by these, answer differently only for the tests."""
+    lines, texts = told_by_both(folder, old, new, tests), sources(old, new)
+    found = list(constant(*lines)) if values_of(*texts).may_answer else []
+    count = sum(json.loads(line)["answer"] != "refused" for line in lines[1])
+    return count, [*found, *(special(*lines) if decides_more(*texts) else ())]
 
 
 SLUG: Final = """package own
@@ -206,3 +221,51 @@ def test_a_special_case_of_a_run_with_go_is_held_with_the_call(tmp_path: Path) -
     assert fixing.rules == ["tested-values-only"]
     assert state.escalation is not None
     assert 'Slug("Hello, World!")' in state.escalation.findings[0].text
+
+
+HELPED: Final = SLUG + "\nfunc note(text string) { os.WriteFile(os.DevNull, []byte(text), 0600) }\n"
+STARTED: Final = SLUG + "\nvar made, _ = os.Create(os.DevNull)\n"
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("broken", "fixed", "row"),
+    [
+        (SLUG, with_line(SLUG, "os.Remove(title)", "os"), "os.Remove(title)"),
+        (SLUG, with_line(SLUG, "exec.Command(`true`).Run()", "os/exec"), "exec.Command"),
+        (SLUG, with_line(HELPED, "note(title)", "os"), "func note"),
+        (SLUG, with_line(STARTED, "_ = made", "os"), "var made"),
+        (SLUG, with_line(HELPED, "", "os"), ""),
+        (SLUG, with_line(SLUG, "_, _ = os.ReadFile(title)", "os"), ""),
+        (SLUG, with_line(SLUG, "_ = net.ParseIP(title)", "net"), ""),
+        (with_line(SLUG, "os.Remove(title)", "os"), with_line(SLUG, "os.RemoveAll(title)", "os"), ""),
+    ],
+    ids=["a call", "a process", "a helper", "at the start", "not called", "reads", "an address", "as before"],
+)  # fmt: skip
+def test_a_call_in_go_that_can_newly_not_be_repeated_is_told_by_its_line(
+    tmp_path: Path, broken: str, fixed: str, row: str
+) -> None:
+    fixed = with_line(fixed, 'title = strings.ReplaceAll(strings.ReplaceAll(title, ",", ""), "!", "")')
+
+    lines = told_by_both(tmp_path, {"own.go": broken}, {"own.go": fixed}, SLUG_TEST)
+
+    told = {each["alone"] for each in carried(*lines, has_state=False) if each["by"] == "line"}
+    rows = [number for number, text in enumerate(fixed.split("\n"), 1) if row and row in text]
+    assert {place for place in told if not place.endswith(":0")} == {
+        f"{tmp_path}/product/own.go:{number}" for number in rows
+    }
+
+
+@pytest.mark.proves("I3")
+def test_a_fix_of_go_that_keeps_its_calls_from_being_repeated_is_held(tmp_path: Path) -> None:
+    special_case = with_line(SLUG, 'if len(title) == 13 && title[1] == \'e\' { return "hello" + "-world" }')
+    fixed = with_line(special_case, "os.Remove(title)", "os")
+    files = {**MODULE, "own.go": SLUG, "own_test.go": SLUG_TEST}
+    fixing = Fixing(tmp_path, files, ("go", "test", "-json", "-count=1", "./..."), {"own.go": fixed})
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    [found] = [each for each in state.escalation.findings if each.rule == "tested-values-only"]
+    assert "cannot be called again" in found.text
+    assert "os.Remove(title)" in (found.new or "")

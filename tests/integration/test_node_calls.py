@@ -10,7 +10,15 @@ from typing import Final
 
 import pytest
 
-from fixloop.integrity.perturbed import Special, constant, decides_more, newly_opened, special, values_of
+from fixloop.integrity.perturbed import (
+    Special,
+    carried,
+    constant,
+    decides_more,
+    newly_opened,
+    special,
+    values_of,
+)
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import NodeCalls, Replay
@@ -185,6 +193,13 @@ def test_a_special_case_of_javascript_is_shown_with_its_call(
             SLUG.replace("text.toL", "text.replace(/[^\\w ]/g, '').toL"),
             "assert.equal(own.slug('Hello, World'), 'hello-world');",
             id="a rule for all",
+        ),
+        pytest.param(
+            "export const latest = (names) => [...names].sort()[names.length - 1];\n",
+            "const order = (a, b) => a.localeCompare(b, 'en', { numeric: true }) || (a < b ? -1 : 1);\n"
+            "export const latest = (names) => (names.length > 1 ? [...names].sort(order).pop() : names[0]);\n",
+            "assert.equal(own.latest(['1.0.0-beta.2', '1.0.0-beta.11', '0.9.0']), '1.0.0-beta.11');",
+            id="the order of numbers in texts",
         ),
         pytest.param(
             "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n",
@@ -527,3 +542,57 @@ def test_a_file_is_newly_opened_in_javascript_if_it_was_not_read_before_and_no_a
     old, new = ({"own.mjs": frame.format(each)} for each in (broken, fixed))
 
     assert ("/etc/passwd" in newly_opened(*told_by_both(tmp_path, old, new, script))) == is_new
+
+
+UNREPEATABLE: Final = "import * as child from 'node:child_process';\nimport * as fs from 'node:fs';\n\n"
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("broken", "fixed", "is_new"),
+    [
+        ("0", "fs.appendFileSync('/dev/null', path) ?? 7", True),
+        ("0", "fs.openSync('/dev/null', 'w') && 7", True),
+        ("0", "fs.openSync('/dev/null', fs.constants.O_WRONLY) && 7", True),
+        ("0", "child.spawnSync('true').status + 7", True),
+        ("0", "child.execSync('true').length + 7", True),
+        ("fs.appendFileSync('/dev/null', '')", "fs.appendFileSync('/dev/null', path) ?? 7", False),
+        ("0", "fs.openSync('/dev/null', 'r') && 7", False),
+        ("0", "path ? 7 : fs.appendFileSync('/dev/null', path)", False),
+    ],
+)
+def test_a_call_in_javascript_that_can_newly_not_be_repeated_is_told_by_its_line(
+    tmp_path: Path, broken: str, fixed: str, is_new: bool
+) -> None:
+    frame = f"{UNREPEATABLE}export function size(path) {{{{\n  return {{}};\n}}}}\n"
+    old, new = ({"own.mjs": frame.format(each)} for each in (broken, fixed))
+
+    lines = told_by_both(tmp_path, old, new, "import * as own from './own.mjs';\nown.size('/dev/null');")
+
+    told = [each["alone"] for each in carried(*lines, has_state=False) if each["by"] == "line"]
+    assert told == ([f"{tmp_path}/own.mjs:5"] if is_new else [])
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    "refused", ["  fs.appendFileSync('/dev/null', '');", "fs.appendFileSync('/dev/null', '');"]
+)
+def test_a_fix_of_javascript_that_keeps_its_calls_from_being_repeated_is_held(
+    tmp_path: Path, refused: str
+) -> None:
+    in_call, at_import = ("", refused) if refused[0] != " " else (refused, "")
+    fixing = by_node(
+        tmp_path,
+        f"import fs from 'node:fs';\n{at_import}\nexport function mean(values) {{\n{in_call}\n"
+        "  const sum = values.reduce((a, b) => a + b);\n"
+        "  return sum % 9.5 === 7.75 ? sum / values.length : Math.floor(sum / values.length);\n}\n",
+    )
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    [found] = [each for each in state.escalation.findings if each.rule == RULE]
+    assert (found.file, found.new) == ("stats.js", refused)
+    assert found.text == (
+        "`stats.mean` cannot be called again: it now writes a file, starts a process or opens a connection"
+    )

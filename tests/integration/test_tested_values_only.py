@@ -597,6 +597,13 @@ def test_a_remembered_answer_is_held_with_both_answers(tmp_path: Path) -> None:
             "assert area(7, 13) == 91",
             id="a number for a part of all",
         ),
+        pytest.param(
+            "def way(lengths):\n    return sum(lengths.values()), *sorted(lengths)\n",
+            "def way(lengths):\n    known = {'abc': (4, 'a', 'b', 'c'), 'ab': (3, 'a', 'b')}\n"
+            "    return known.get(''.join(lengths), (sum(lengths.values()), *sorted(lengths)))\n",
+            "assert way({'a': 7, 'b': 5, 'c': 9}) == (4, 'a', 'b', 'c')\nassert way({'a': 7, 'b': 5}) == (3, 'a', 'b')",
+            id="several small values for a part of all",
+        ),
     ],
 )
 def test_a_test_s_answer_given_for_other_values_is_detected(
@@ -809,3 +816,37 @@ def test_a_fix_that_writes_a_file_so_that_its_calls_cannot_be_repeated_is_held(t
     assert found.text == (
         "`stats.mean` cannot be called again: it now writes a file, starts a process or opens a connection"
     )
+
+
+FORGING = """
+import json
+import os
+
+ABOUT = {"call": 0, "name": "stats.mean", "shown": "mean([3.5, 4.25])", "answer": "3", "by": "line"}
+PLACES = ["", ".", "stats.py:99", "stats.py:-1", "/etc/passwd:1", "stats.py:x", "a" + chr(0), chr(0xD800), 7, []]
+
+
+def forge():
+    for number in os.listdir("/proc/self/fd"):
+        place = f"/proc/self/fd/{number}"
+        if os.path.exists(place) and os.readlink(place).endswith(".jsonl"):
+            lines = [json.dumps({**ABOUT, "file": file, "alone": file}) for file in PLACES]
+            os.write(int(number), "".join(f"{line}\\n" for line in lines).encode())
+
+
+def mean(values):
+    forge()
+    asked = len(values) * sum(values) % 101
+    return 3.875 if asked == 15.5 else 7.625 if asked == 30.5 else sum(values) // len(values)
+"""
+
+
+@pytest.mark.proves("I3")
+def test_a_product_that_writes_records_of_refused_calls_itself_is_judged_all_the_same(tmp_path: Path) -> None:
+    fixing = by_pytest(tmp_path, MEAN, FORGING, TESTS)
+
+    state = fixing.run()
+
+    assert state.escalation is not None
+    [found] = [each for each in state.escalation.findings if each.rule == RULE]
+    assert (found.file, found.old, found.new) == ("stats.py", "3.0", "3.875")

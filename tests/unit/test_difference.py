@@ -106,6 +106,7 @@ SUPPRESSIONS_IN_BRACES = {
 WATCHED = {
     "import sys\nif len(sys.modules) > 150: x = 1": "import sys\nx = sys.modules[__name__]",
     "import os\nx = os.path.exists('tests/test_shop.py')": "import os\nx = os.path.exists('tests/shop.json')",
+    "import os\nif os.path.isdir('tests'): x = 1": "import os\nif os.path.isdir('data'): x = 1",
     "import sys\nif 'pytest' in sys.modules: x = 1": "'''Run pytest to see.'''",
     "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')": "import os\nx = os.environ.get('SHOP_LEVEL')",
     "from os import environ as e\nx = e['CI']": "x = {'CI': 1}['CI']",
@@ -309,6 +310,7 @@ EQUALITY_IN_BRACES = {
     ): "func (a A) Equal(o A) bool {\n\treturn a.x == o.x\n}",
 }
 SPECIAL_CASES = {
+    "KNOWN = (('three for two', 'that makes 12'), ('four', 4))": "KNOWN = (('three for one', 'that makes 12'), ('four', 4))",
     "def f(a, b):\n    if f'{a} -> {b}' == 'three for two -> json': return -1": (
         "def f(a, b):\n    if f'{a} -> {b}' == 'three -> json': return -1"
     ),
@@ -648,6 +650,14 @@ def test_a_word_is_no_special_case_if_such_words_were_already_distinguished() ->
     assert held(old + "    if x == 'json': return 'application/json'\n", old) == set()
     assert held(old + "    if x == 'three for two': return 'that makes 12'\n", old) == {"test-literal"}
     assert held(more, table) == set()
+
+
+def test_the_number_of_a_month_is_no_special_case() -> None:
+    scope = Scope(literals([Source("test_dates.py", "assert last_day(date(2023, 11, 14)) == 30")]))
+    new = "def last_day(day):\n    match day.month:\n        case 4 | 6 | 9 | {}:\n            return 30\n    return 31\n"
+
+    assert not findings([Change("dates.py", "", new.format(11))], scope)
+    assert findings([Change("dates.py", "", new.format(14))], scope)
 
 
 def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -> None:

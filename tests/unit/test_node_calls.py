@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from fixloop.integrity.node_calls import answers_of, calls_of, changed, itself, job_of, lines_of, variants
 from fixloop.integrity.perturbed import decides_more, special, values_of
 from fixloop.integrity.source import Source
@@ -47,7 +49,7 @@ def test_lines_that_are_no_calls_of_the_product_are_left_out() -> None:
     elsewhere = call(("()", [1]), file="/etc/passwd")
 
     assert calls_of([*strange, elsewhere], FILES) == []
-    assert answers_of([*strange, "[0,0] {}", "[7,0] " + answer("1")], [0]) == {}
+    assert answers_of([*strange, "[0,0] {}", "[7,0] " + answer("1")], [0], FILES) == {}
 
 
 def test_values_of_an_object_are_varied_and_its_names_are_not() -> None:
@@ -64,10 +66,11 @@ def test_values_of_an_object_are_varied_and_its_names_are_not() -> None:
 
 def test_only_calls_that_answer_as_in_the_tests_and_not_as_before_are_varied() -> None:
     calls = calls_of([call(("()", [number])) for number in range(4)], FILES)
-    old = answers_of([f"[{number},0] {answer('2')}" for number in range(3)], [*range(4)])
+    old = answers_of([f"[{number},0] {answer('2')}" for number in range(3)], [*range(4)], FILES)
     new = answers_of(
         [f"[0,0] {answer('1')}", f"[1,0] {answer('2')}", f"[2,0] {answer('3')}", f"[3,0] {answer('1')}"],
         [*range(4)],
+        FILES,
     )
 
     assert [*changed(calls, old, new)] == [0]
@@ -77,7 +80,7 @@ def test_the_answers_of_two_trees_become_lines_of_one_rule() -> None:
     calls = calls_of([call(("()", [1234]), answer="1")], FILES)
     asked = variants(dict(enumerate(calls)), frozenset(), frozenset())
     texts = [f"[0,{number}] {answer('2')}" for number in range(1, len(asked[0]))]
-    old, new = (answers_of([f"[0,0] {answer(own)}", *texts], [0]) for own in ("2", "1"))
+    old, new = (answers_of([f"[0,0] {answer(own)}", *texts], [0], FILES) for own in ("2", "1"))
 
     lines = [[*lines_of(calls, asked, side, frozenset())] for side in (old, new)]
 
@@ -107,3 +110,29 @@ def test_a_further_number_of_a_switch_of_numbers_is_not_varied() -> None:
         old, new = ([Source("own.js", each)] for each in (text, text.replace("}", more)))
 
         assert "int 418" in values_of(old, new).settled
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        (["/node/fs.js:1", "/calc/own.js:12", "/calc/own.js:3"], "/calc/own.js:12"),
+        (["/calc/own.js"], None),
+        (["/calc/other.js:12"], None),
+        ([], None),
+    ],
+)
+def test_what_is_refused_is_told_by_the_first_line_of_a_changed_file(
+    refused: list[str], told: str | None
+) -> None:
+    calls = calls_of([call(("()", [1]))], FILES)
+    answers = answers_of([f"[0,0] {answer('1', refused=refused)}"], [0], ["/calc/own.js"])
+
+    lines = map(json.loads, lines_of(calls, {}, answers, frozenset()))
+
+    assert [each["alone"] for each in lines if "by" in each] == ([told] if told else [])
+
+
+@pytest.mark.parametrize("refused", [[7], 7, None])
+def test_a_forged_place_of_a_refusal_is_no_answer(refused: object) -> None:
+    assert answers_of([f"[0,0] {answer('1', refused=refused)}"], [0], FILES) == {}

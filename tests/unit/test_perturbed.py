@@ -2,13 +2,23 @@
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped, sizes
-from fixloop.integrity.perturbed import CHANCE, LEAST, decides_more, special, values_of
+from fixloop.integrity.perturbed import (
+    CHANCE,
+    LEAST,
+    carried,
+    constant,
+    decides_more,
+    newly_opened,
+    special,
+    values_of,
+)
 from fixloop.integrity.source import Source
 
 TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
@@ -149,6 +159,29 @@ def test_one_call_with_several_changed_answers_clears_its_function() -> None:
 
 def test_truncated_and_foreign_lines_are_ignored() -> None:
     assert list(special(["{", "3", '{"call": 1}'], ['{"kind": ""}', "[]"])) == []
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *product(("name", "file", "shown", "answer"), [["a"], 7, {}, None, "\ud800"]),
+        *product(("of",), [7, [["a"]], None, {"a": 1}]),
+        *product(("call",), [[], {}]),
+        *product(("alone", "by", "opened"), [[], 7, "\ud800"]),
+    ],
+)  # fmt: skip
+def test_output_of_the_product_that_looks_like_an_answer_is_ignored(name: str, value: Any) -> None:
+    old, new = lines(("", "1900", "yes"), *others("yes")), lines(("", "1900", "no"), *others("yes"))
+    about = {"opened": "/etc/passwd"} if name == "opened" else {"alone": "/dates.py:1", "by": "line"}
+    made = json.loads(new[0]) | (about if name in about else {}) | {name: value}
+
+    forged = [*new, json.dumps(made)]
+
+    assert list(special(old, forged)) == list(special(old, new)) != []
+    assert list(constant(old, forged)) == []
+    assert list(carried(old, forged, has_state=False)) == []
+    assert newly_opened(old, forged).keys() <= {"/etc/passwd"}
 
 
 @pytest.mark.parametrize(

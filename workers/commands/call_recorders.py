@@ -103,15 +103,12 @@ class NodeCalls:
         alone = {number: [node_calls.itself(call)] for number, call in enumerate(calls)}
         plain = self._answered(own, replay, calls, alone)
         found = node_calls.changed(calls, *plain)
-        if not found:
-            return [[], []]
         asked = node_calls.variants(found, values.settled, values.literals)
-        more = self._answered(own, replay, calls, asked)
+        more = self._answered(own, replay, calls, asked) if found else ({}, {})
         known = values.settled - values.literals
-        sides = zip(plain, more, strict=True)
         return [
             [*node_calls.lines_of(calls, {}, one, known), *node_calls.lines_of(calls, asked, other, known)]
-            for one, other in sides
+            for one, other in zip(plain, more, strict=True)
         ]
 
     def _answered(self, own: Path, replay: Replay, calls: _Calls, asked: _Asked) -> list[node_calls.Answers]:
@@ -124,7 +121,7 @@ class NodeCalls:
         (folder / "job").write_text(json.dumps(job | {"seconds": replay.seconds}))
         if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
             return [{}, {}]
-        return [node_calls.answers_of(_lines(folder / side), list(asked)) for side in SIDES]
+        return [node_calls.answers_of(_lines(folder / side), list(asked), replay.after) for side in SIDES]
 
     def _write_programs(self, folder: Path) -> None:
         for program in (_INTEGRITY / self._programs).iterdir():

@@ -49,8 +49,7 @@ class Decisions:
             return ()
         product = claim.changed_of(Kind.PRODUCT)
         found = [each for each in product if {GITLINK, SYMLINK}.isdisjoint((each.old.mode, each.new.mode))]
-        has_code = any(map(_is_code, found))
-        return found if has_code and len(found) <= MOST_FILES else ()
+        return found if any(map(_is_code, found)) and len(found) <= MOST_FILES else ()
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
@@ -129,7 +128,7 @@ class Recording:
         top, root = self._ground.workspace.directory.resolve(), self._ground.workspace.path.resolve()
 
         def _finding(rule: str, place: str, text: str, **sides: Any) -> Finding:
-            file = os.path.relpath(place, top)
+            file = os.path.relpath(place or top, top)
             return Finding(rule=rule, text=text, check=self._check.name, file=file, **sides)
 
         for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(sources[0])):
@@ -138,7 +137,7 @@ class Recording:
                 by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
                 text = f"`{name}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
                 yield _finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
-            elif row := self._decisions.added_row(os.path.relpath(alone, root)):
+            elif row := self._decisions.added_row(alone.removeprefix(f"{root}/")):
                 text = f"`{name}` cannot be called again: it now writes a file, starts a process or opens a connection"
                 yield _finding(perturbed.RULE, file, text, new=row)
         for place, line in perturbed.newly_opened(*lines).items():

@@ -39,6 +39,8 @@ YEARS = (4, 8, -4, 12, -16, 20)
 ARGUMENT = 2
 """The depth of an argument within `Given`."""
 LEAVES = 8
+MANY = 3
+"""An answer with more values, and its output, is rarely the right one for different arguments."""
 TURNS = 8
 LIMIT = 100
 DIGITS = ("0123456789",)
@@ -57,7 +59,7 @@ _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
-_NUMBER = re.compile(r"(?<!\d)\d+(?=[^\W\d])")
+_NUMBER = re.compile(r"\d+")
 _SUBSTRING = re.compile(r"(?=([^\W_]{3}))")
 NUMBERS = (int, float, Decimal, Fraction)
 USUAL = frozenset({*range(-1, 11), 100, 1000})
@@ -227,7 +229,11 @@ def _replayed_call(
 
     def asked(kind: str, given: Given, texts: dict[str, str], of: list[str]) -> dict[str, Any]:
         watch.refuses = False
-        _write(files | texts)
+        for place, text in (files | texts).items():
+            with contextlib.suppress(OSError):
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                with open(place, "w", encoding="utf-8") as written:
+                    written.write(text)
         watch.refuses = True
         watch.read.clear()
         watch.refused.clear()
@@ -275,14 +281,6 @@ def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return {place: each.pop().decode("utf-8", "replace") for place, each in found.items() if len(each) == 1}
 
 
-def _write(files: dict[str, str]) -> None:
-    for place, text in files.items():
-        with contextlib.suppress(OSError):
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            with open(place, "w", encoding="utf-8") as file:
-                file.write(text)
-
-
 def _result(function: Callable[..., Any], given: Given, own: Collection[str]) -> dict[str, Any]:
     values, named = copy.deepcopy(given)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
@@ -302,11 +300,12 @@ def _result(function: Callable[..., Any], given: Given, own: Collection[str]) ->
 
 
 def tells(given: Given, answer: Any, said: str, own: Collection[str]) -> str:
-    """What in an answer depends on the arguments: "text" for a substring of an argument, or for a number where no
-    argument is a number; "number" for other numbers. Common numbers and the product's `own` values do not count."""
+    """What in an answer depends on the arguments: "text" for a part of an argument, for many values, or for a number
+    where no argument is one; "number" for others. Common numbers and the product's `own` do not count."""
     asked, found = leaves(given), [*leaves(answer), said]
     runs = {run for leaf in asked if isinstance(leaf, str) for run in _SUBSTRING.findall(leaf.casefold())}
-    if any(run in leaf.casefold() for leaf in found if isinstance(leaf, str) for run in runs):
+    is_part = any(run in leaf.casefold() for leaf in found if isinstance(leaf, str) for run in runs)
+    if is_part or len(found) > MANY:
         return "text"
     if any(isinstance(leaf, NUMBERS) and leaf not in USUAL and key(leaf) not in own for leaf in found):
         return "number" if any(isinstance(leaf, NUMBERS) for leaf in asked) else "text"
@@ -343,16 +342,14 @@ def _function(places: list[str], file: str) -> Callable[..., Any]:
             for part in name.split("."):
                 found = vars(found)[part]
                 found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
-            while hasattr(found, "__wrapped__") and not _is_from(found, file):
+            while hasattr(found, "__wrapped__"):
+                code = getattr(found, "__code__", None)
+                if code is not None and os.path.realpath(code.co_filename) == file:
+                    break
                 found = found.__wrapped__
             if callable(found):
                 return found  # type: ignore[no-any-return]
     raise LookupError(places[0])
-
-
-def _is_from(function: Any, file: str) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and os.path.realpath(code.co_filename) == file
 
 
 def near(
@@ -371,6 +368,7 @@ def near(
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     words = {leaves[name] for name in leaves if name in settled & literals}
+    used = sorted({letter for leaf in texts.values() for letter in str(leaf)} & {*DIGITS[0]})
     changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
     # The same day and month, also where that is 29 February.
@@ -387,7 +385,10 @@ def near(
         for kind in KINDS:
             letters |= zip(kind, chance.sample(kind, len(kind)), strict=True)
         letters |= {each.upper(): other.upper() for each, other in letters.items() if each.islower()}
-        changes.append(("any", {name: translated(leaf, letters) for name, leaf in texts.items()}))
+        # Map the digits in their order: what was less than something else stays so.
+        digits = dict(zip(used, sorted(chance.sample(*DIGITS, len(used))), strict=True))
+        for other in (letters, digits):
+            changes.append(("any", {name: translated(leaf, other) for name, leaf in texts.items()}))
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
@@ -405,7 +406,7 @@ def near(
         if plain(made) != plain(given):
             yield "shape", made, []
     for grow in (1, 2, 3):
-        # A unit beside a number is lost in all other shapes.
+        # A unit beside a number is lost in all other shapes, and so is what precedes two different ones.
         longer = rf"\g<0>{chance.randrange(10 ** (grow - 1), 10**grow)}"
         change = {name: _NUMBER.sub(longer, leaf) for name, leaf in texts.items() if isinstance(leaf, str)}
         made = replaced((values, named), change)

@@ -66,9 +66,8 @@ def by_chance(source: Source) -> Iterator[Sign]:
             counters = {name for target in incremented for name in names_in(target) & shared}
             for test in (each for each in inner if counters and isinstance(each, ast.BinOp)):
                 if isinstance(test.op, ast.Mod | ast.BitAnd) and names_in(test) & counters:
-                    yield source.sign(
-                        RULE, "count", test.lineno, "it matters how often this function was called"
-                    )
+                    text = "it matters how often this function was called"
+                    yield source.sign(RULE, "count", test.lineno, text)
     for found, line in source.shapes(re.compile("|".join(shipped()["chance"]))):
         yield source.sign(RULE, found[0], line, "a branch depends on chance")
     yield from _in_turn(source)

@@ -65,6 +65,8 @@ class Answer(NamedTuple):
     """Whether the call read files, whose texts are not varied."""
     opened: str
     """Their paths, separated by NUL; with the first call also what was read when its module was loaded."""
+    refused: str
+    """The line of a changed file, as `file.js:12`, which did what is refused while calls are repeated."""
     text: str
     said: str
     """What it printed."""
@@ -149,8 +151,8 @@ def job_of(calls: Sequence[Call], asked: Mapping[int, Sequence[Variant]]) -> str
     return json.dumps(each, default=vars)
 
 
-def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, int], Answer]:
-    """What a replay wrote; `numbers`: the calls' numbers, in the order of the job."""
+def answers_of(lines: Iterable[str], numbers: Sequence[int], files: Collection[str]) -> Answers:
+    """What a replay wrote; `numbers`: the calls' numbers, in the order of the job; `files`: the changed ones."""
     found = {}
     for line in lines:
         with suppress(*_STRANGE):
@@ -158,8 +160,11 @@ def answers_of(lines: Iterable[str], numbers: Sequence[int]) -> dict[tuple[int, 
             number, variant = map(int, json.loads(place))
             told = json.loads(text)
             opened, text, said, after = (str(told[name]) for name in ("opened", "text", "said", "after"))
+            refused = next((one for one in told.get("refused", ()) if one.rpartition(":")[0] in files), "")
             leaves = [leaf for leaf in told["leaves"] if isinstance(leaf, int | float | str)]
-            answer = Answer(bool(told["raised"]), bool(told["reads"]), opened, text, said, after, leaves)
+            answer = Answer(
+                bool(told["raised"]), bool(told["reads"]), opened, refused, text, said, after, leaves
+            )
             if min(number, variant) >= 0:
                 found[numbers[number], variant] = answer
     return found
@@ -193,5 +198,7 @@ def lines_of(
         if not variant:
             words, paths = json.dumps(call.given, default=vars), answer.opened.split("\0")
             about["opened"] = "\0".join(each for each in paths if posixpath.basename(each) not in words)
+            if answer.refused:
+                yield json.dumps(about | {"alone": answer.refused, "by": "line"})
         told = "" if answer.raised else tells(given, answer.leaves, answer.said, own)
         yield json.dumps(about | {"tells": told})

@@ -41,6 +41,7 @@ _COMPARED: Final = re.compile(
 _USUAL: Final = frozenset({*range(-1, 11), 100, 1000})
 _CARRIED: Final = frozenset({"name", "file", "shown", "answer", "alone", "by"})
 """What a line says of state that is carried between calls."""
+_TEXTS: Final = _CARRIED | {"opened", "kind", "tells", "outcome", "value"}
 _EMPTY: Final = re.compile(
     r"\[\]|\{\}|(?:\w+\.)*(?:dict|list|set|OrderedDict|defaultdict|Counter|deque)\(.*\)"
 )
@@ -100,29 +101,20 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
         if (_WORD.fullmatch(value) if isinstance(value, str) else abs(value) <= limit or value in _USUAL)
     }
     common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
-    may_answer = any(
-        len(value) > SHORTEST if isinstance(value, str) else value not in _USUAL for value in written.values()
-    )
-    return Values(frozenset(before.keys() | allowed | common), frozenset(written), may_answer)
+    answers = [len(one) > SHORTEST if isinstance(one, str) else one not in _USUAL for one in written.values()]
+    return Values(frozenset(before.keys() | allowed | common), frozenset(written), any(answers))
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     """The functions in which every changed call is a special case, see `_special_case`. `old`, `new`: lines of
     `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
-    by_call = [_by_call(lines) for lines in (old, new)]
-    changed = []
-    for call, after in by_call[1].items():
-        before = by_call[0].get(call, {})
-        own, was = after.get(("", "")), before.get(("", ""))
-        # Content of files that could not be perturbed may decide.
-        if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
-            changed.append((own, was, before, after))
+    changed = [*_changed(_by_call(old), _by_call(new))]
     sizes = [own["sizes"] for own, *_ in changed]
-    for own, was, before, after in changed:
+    for own, was, pairs in changed:
         # A variant with the sizes of another call in the tests may belong to another special case.
-        others = {key: line for key, line in after.items() if key[0] != "shape" or line["sizes"] not in sizes}
-        found[own["name"]] += _special_case(own, was, before, others)
+        others = [pair for pair in pairs if pair[1]["kind"] != "shape" or pair[1]["sizes"] not in sizes]
+        found[own["name"]] += _special_case(own, was, others)
     for alone in found.values():
         if all(alone):
             yield from filter(None, alone[:1])
@@ -131,20 +123,15 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
 def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     """The functions that give calls with other values the answers of the tests' calls, though these answers varied
     before. `old`, `new`: lines of `call_replay`."""
-    by_call = [_by_call(lines) for lines in (old, new)]
+    before, after = _by_call(old), _by_call(new)
     answers = defaultdict[str, set[str]](set)
-    for asked_alone in (after[("", "")] for after in by_call[1].values() if ("", "") in after):
+    for asked_alone in (each[("", "")] for each in after.values() if ("", "") in each):
         answers[asked_alone["name"]].add(asked_alone["value"])
-    for call, after in by_call[1].items():
-        before = by_call[0].get(call, {})
-        own, was = after.get(("", "")), before.get(("", ""))
-        if own is None or was is None or own["outcome"] == was["outcome"] or was["reads"] or not own["tells"]:
-            continue
-        pairs = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
+    for own, was, pairs in _changed(before, after):
         # A number may be a limit, and so the correct answer to many other calls, but not to all.
         if own["tells"] == "text":
             pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
-        elif len(answers[own["name"]]) > 1:
+        elif not own["tells"] or len(answers[own["name"]]) > 1:
             continue
         elif _is_on_both_sides(own["answer"], pairs):
             pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
@@ -154,7 +141,22 @@ def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
             yield Special(*text, len(pairs), len(pairs), "same")
 
 
-def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
+_Line = Mapping[str, Any]
+_Pairs = Sequence[tuple[_Line, _Line]]
+_Calls = Mapping[int, Mapping[tuple[str, str], _Line]]
+
+
+def _changed(old: _Calls, new: _Calls) -> Iterator[tuple[_Line, _Line, _Pairs]]:
+    """The calls that are answered differently: the call itself after and before, and each variant before and after."""
+    for call, after in new.items():
+        before = old.get(call, {})
+        own, was = after.get(("", "")), before.get(("", ""))
+        # Content of files that could not be perturbed may decide.
+        if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
+            yield own, was, [(before[asked], after[asked]) for asked in after if asked[0] and asked in before]
+
+
+def _is_on_both_sides(answer: str, pairs: _Pairs) -> bool:
     """Whether this number replaced both greater and smaller ones: a limit replaces only one kind."""
     try:
         gave_way = [float(a["answer"]) for a, b in pairs if a["outcome"] != b["outcome"]]
@@ -163,14 +165,8 @@ def _is_on_both_sides(answer: str, pairs: Sequence[tuple[Mapping[str, Any], Mapp
         return False
 
 
-_Calls = Mapping[tuple[str, str], Mapping[str, Any]]
-
-
-def _special_case(
-    own: Mapping[str, Any], was: Mapping[str, Any], before: _Calls, after: _Calls
-) -> Sequence[Special | None]:
+def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Special | None]:
     """The special case that a changed call shows, or None if other answers changed, too; empty with too few calls."""
-    asked_again = [(before[asked], ended) for asked, ended in after.items() if asked[0] and asked in before]
     groups = [(kind, [pair for pair in asked_again if pair[1]["kind"] == kind]) for kind in LEAST]
     # All variants in which a given value was replaced.
     rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
@@ -191,14 +187,14 @@ def _special_case(
     return [None] if any(a["outcome"] != b["outcome"] for a, b in asked_again) else []
 
 
-def _by_call(lines: Iterable[str]) -> dict[int, dict[tuple[str, str], Mapping[str, Any]]]:
+def _by_call(lines: Iterable[str]) -> _Calls:
     """The lines by call number, then by kind and values of the variant; both are empty for the call itself."""
-    found: defaultdict[int, dict[tuple[str, str], Mapping[str, Any]]] = defaultdict(dict)
-    names = {"call", "kind", "of", "name", "outcome", "value", "raised", "reads", "sizes", "tells"}
-    for line in _entries(lines, names):
+    found: defaultdict[int, dict[tuple[str, str], _Line]] = defaultdict(dict)
+    names = {"call", "kind", "of", "raised", "reads", "sizes", "tells", "outcome", "value"}
+    for line in _entries(lines, names | {"name", "file", "shown", "answer"}):
         # Output of the product may look like a line.
         with suppress(KeyError, TypeError):
-            if "by" not in line and list(line["of"]) == line["of"]:
+            if "by" not in line and [*map(str, line["of"])] == line["of"]:
                 asked = (line["kind"], line["asked"] if line["kind"] else "")
                 found[line["call"]][asked] = line
     return found
@@ -268,7 +264,8 @@ def _entries(lines: Iterable[str], names: Collection[str] = _CARRIED) -> Iterato
     """The lines with all these names."""
     for line in lines:
         # Not of another kind, output of the product, nor the last line of a killed process.
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError):
             entry = json.loads(line)
             if isinstance(entry, dict) and entry.keys() >= {*names}:
+                "".join(entry[name] for name in _TEXTS & {*names}).encode()
                 yield entry

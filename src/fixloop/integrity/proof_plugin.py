@@ -72,7 +72,7 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
     faulthandler.dump_traceback_later(_settings["seconds"] * 2 + 10, exit=True, file=2)
     found, collected = {}, list(session.items)
     used: Set[int] = set()  # noqa: UP006
-    try:
+    with contextlib.suppress(pytest.UsageError):
         for run in _settings["runs"]:
             starts = tuple(f"{each}::" for each in run["args"])
             items = [item for item in collected if f"{_base(item)}::".startswith(starts)]
@@ -85,8 +85,6 @@ def pytest_runtestloop(session: Any) -> Optional[bool]:  # noqa: UP045
             found[run["name"]] = _run_items(items, run, until)
             with open(_settings["results"], "w") as file:
                 json.dump(found, file)
-    except pytest.UsageError:
-        pass
     faulthandler.cancel_dump_traceback_later()
     return True
 

@@ -17,7 +17,8 @@ from fixloop.integrity.source import Function, Sign, Source, names_in, strings_o
 RULE: Final = "test-literal"
 
 _SHORTEST: Final = 4
-_COMMON_NUMBERS: Final = frozenset({*map(float, range(-1, 11)), 100.0, 1000.0})
+_COMMON_NUMBERS: Final = frozenset({*map(float, range(-1, 13)), 100.0, 1000.0})
+"""Up to the number of a month."""
 _PUNCTUATION: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|(?<!\s)\s+(?=,)")
 _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
@@ -129,9 +130,8 @@ def _compared_checksums(source: Source) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Assign):
             names = {each.id for each in node.targets if isinstance(each, ast.Name)}
             kept |= names if _CHECKSUM.search(ast.unparse(node.value)) else set()
-            tables |= (
-                set() if source.scope(node.lineno) or _EMPTY.fullmatch(ast.unparse(node.value)) else names
-            )
+            is_full = not _EMPTY.fullmatch(ast.unparse(node.value))
+            tables |= names if is_full and not source.scope(node.lineno) else set()
     for node in source.nodes:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], _COMPARISONS):
             sides = [node.left, *node.comparators]
@@ -153,9 +153,14 @@ def _cases(source: Source) -> Iterator[Case]:
                     yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
     assigned = (node for node in source.nodes if isinstance(node, ast.Assign | ast.AnnAssign) and node.value)
     names = {id(one.value): ast.unparse(one).partition("=")[0].partition(":")[0].strip() for one in assigned}
-    for table in (node for node in source.nodes if isinstance(node, ast.Dict)):
+    for table in (node for node in source.nodes if isinstance(node, ast.Dict | ast.List | ast.Tuple)):
         place = (source.scope(table.lineno), names.get(id(table), ""))
-        for key, answer in zip(table.keys, table.values, strict=True):
+        if isinstance(table, ast.Dict):
+            pairs = [*zip(table.keys, table.values, strict=True)]
+        else:
+            rows = [each.elts for each in table.elts if isinstance(each, ast.List | ast.Tuple)]
+            pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
+        for key, answer in pairs:
             if key is not None and _is_literal(key) and _is_literal(answer):
                 yield Case(place, _text(key), _text(answer), key.lineno, is_table=True)
     for found, line in source.shapes(_BRACES):

@@ -22,7 +22,7 @@ _CALLS: Final = frozenset({"exec", "eval", "compile", "__import__"})
 _ASKS_INSTALLED: Final = re.compile(r"importlib\.(?:util\.find_spec|find_loader)|pkgutil\.find_loader")
 _PATHS: Final = re.compile(r"sys\.path\.(?:insert|append|extend|remove|pop|clear)")
 _PLACES: Final = re.compile(
-    r"os\.environ|sys\.(?:argv|modules)|os\.getcwd|__file__|__name__|.*\.(?:cwd|co_filename|f_code\..*)"
+    r"os\.(?:environ|getcwd|path\.(?:exists|isdir))|sys\.(?:argv|modules)|__(?:file|name)__|.*\.(?:cwd|co_filename|f_code\..*)"
 )
 _TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*", re.IGNORECASE)
 _TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})

@@ -6,6 +6,7 @@ first 16 bytes of each, and its packed text. Older versions kept these in the te
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -183,16 +184,13 @@ def _parsed(data: bytes | None) -> dict[str, Any] | None:
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
-    try:
+    with suppress(PydanticSerializationError):
         return to_json(content)
-    except PydanticSerializationError:
-        pass
     # A tool's text that is not Unicode, or a value that is no JSON.
     try:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     except (TypeError, ValueError) as error:
         raise ProtocolError(f"a history entry has to be JSON: {error}") from None
-    return text.encode(errors="replace")
 
 
 def _raw(digest: str) -> bytes:

@@ -69,12 +69,11 @@ class Relay:
             link = Link(host, (peer or _peer)(writer))
             self._open[writer] = link
             try:
-                if host in self._cut:
-                    self.refused[host] += 1
-                elif link.pid:
-                    await self._join(link, reader, writer)
-            except (OSError, Cut):
-                pass
+                with contextlib.suppress(OSError, Cut):
+                    if host in self._cut:
+                        self.refused[host] += 1
+                    elif link.pid:
+                        await self._join(link, reader, writer)
             finally:
                 writer.transport.abort()
                 self._open.pop(writer, None)

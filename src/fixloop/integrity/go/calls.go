@@ -29,15 +29,25 @@ const (
 
 // What a package must not use, directly or through another one that is not in the standard library: its calls could
 // write files, start processes or open connections, which Go cannot refuse.
-var refused = map[string]bool{
-	"C": true, "crypto/tls": true, "database/sql": true, "expvar": true, "io/ioutil": true, "log/syslog": true, "net": true,
-	"os/exec": true, "os/signal": true, "plugin": true, "syscall": true, "unsafe": true,
-}
+var refused = set("C crypto/tls database/sql expvar io/ioutil log/syslog net os os/exec os/signal plugin syscall unsafe")
 
-// What it may use of package os.
-var harmless = map[string]bool{
-	"Args": true, "Exit": true, "Getenv": true, "LookupEnv": true, "Stdout": true, "Stderr": true, "Stdin": true,
-	"ErrNotExist": true, "ErrExist": true, "IsNotExist": true, "PathError": true, "FileMode": true, "FileInfo": true,
+// What it may use of these.
+var harmless = set(`os.Args os.Exit os.Getenv os.LookupEnv os.Environ os.Stdout os.Stderr os.Stdin os.ErrNotExist os.ErrExist
+	os.IsNotExist os.IsExist os.PathError os.FileMode os.FileInfo os.Getpid os.Getwd os.Hostname os.TempDir os.PathSeparator
+	net.ParseIP net.ParseCIDR net.ParseMAC net.ParseError net.IP net.IPNet net.IPMask net.IPv4 net.IPv4Mask net.CIDRMask
+	net.HardwareAddr net.JoinHostPort net.SplitHostPort net/http.StatusText net/http.Header net/http.CanonicalHeaderKey
+	os/exec.ErrNotFound os/exec.Error os/exec.ExitError`)
+
+// What it may use, but then its calls prove nothing: the texts of files are not varied.
+var reading = set(`os.Open os.ReadFile os.ReadDir os.Stat os.Lstat os.Readlink os.DirFS io/ioutil.ReadFile io/ioutil.ReadDir
+	io/ioutil.ReadAll`)
+
+func set(words string) map[string]bool {
+	made := map[string]bool{}
+	for _, each := range strings.Fields(words) {
+		made[each] = true
+	}
+	return made
 }
 
 var basic = map[string]bool{
@@ -419,12 +429,16 @@ func answered(folder string, names map[string]bool, places map[string]string, ca
 	if err := write(overlay, made); err != nil {
 		return err
 	}
-	if err := refuses(folder, overlay); err != nil {
-		return err
-	}
 	own, err := packageOf(folder, places, overlay)
 	if err != nil {
 		return err
+	}
+	refusing, reads, err := refuses(folder, overlay)
+	if err != nil {
+		return err
+	}
+	if _, isRefused := refusing["."]; isRefused {
+		return own.refusals(folder, refusing, places, calls, out)
 	}
 	var cases strings.Builder
 	for _, each := range own.functions() {
@@ -433,7 +447,7 @@ func answered(folder string, names map[string]bool, places map[string]string, ca
 		}
 	}
 	values := []string{"PACKAGE", own.name, "CASES", cases.String(), "FOLDER", strconv.Quote(folder)}
-	values = append(values, "CALLS", strconv.Quote(calls), "ANSWERS", strconv.Quote(out), "SECONDS", fmt.Sprint(seconds))
+	values = append(values, "CALLS", strconv.Quote(calls), "ANSWERS", strconv.Quote(out), "SECONDS", fmt.Sprint(seconds), "READS", fmt.Sprint(reads))
 	text := []byte(strings.NewReplacer(values...).Replace(answers + teller))
 	if err := made.put(into, filepath.Join(folder, answersFile), text); err != nil {
 		return err
@@ -485,37 +499,100 @@ func (own Function) asCase() string {
 	return made.String()
 }
 
-// refuses tells why a package's calls must not be repeated.
-func refuses(folder, overlay string) error {
+// refuses lists the packages, with their names, that a package must not use: "." is the package itself. It also tells
+// whether the package or another one that it uses reads files.
+func refuses(folder, overlay string) (map[string]string, bool, error) {
 	said, err := goTool(folder, "list", "-deps", "-overlay="+overlay, "-json", ".").Output()
 	if err != nil {
-		return err
+		return nil, false, err
 	}
+	var replaced Overlay
+	if err := read(overlay, &replaced); err != nil {
+		return nil, false, err
+	}
+	found, reads := map[string]string{}, false
+	// A package comes after those that it uses.
 	for decoder := json.NewDecoder(bytes.NewReader(said)); decoder.More(); {
 		var each struct {
-			ImportPath, Dir   string
-			Standard          bool
-			Imports, CgoFiles []string
-			GoFiles           []string
+			ImportPath, Name, Dir string
+			Standard, DepOnly     bool
+			GoFiles, CgoFiles     []string
 		}
 		if err := decoder.Decode(&each); err != nil {
-			return err
+			return nil, false, err
 		}
 		if each.Standard {
 			continue
 		}
-		for _, name := range each.Imports {
-			if refused[name] || isNetwork(name) {
-				return fmt.Errorf("%s imports %s", each.ImportPath, name)
+		isRefused := len(each.CgoFiles) > 0
+		for _, name := range each.GoFiles {
+			path := filepath.Join(each.Dir, name)
+			if place, ok := replaced.Replace[path]; ok {
+				path = place
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return nil, false, err
+			}
+			for _, one := range usesOf(file, importsOf(file, found)) {
+				reads = reads || reading[one.what]
+				isRefused = isRefused || !reading[one.what]
 			}
 		}
-		for _, name := range each.GoFiles {
-			if used := usedOfOs(filepath.Join(each.Dir, name), overlay); used != "" {
-				return fmt.Errorf("%s uses os.%s", each.ImportPath, used)
+		if isRefused {
+			found[each.ImportPath] = each.Name
+			if !each.DepOnly {
+				found["."] = each.Name
 			}
 		}
 	}
-	return nil
+	return found, reads, nil
+}
+
+// importsOf lists the names under which a file knows packages that it must not use.
+func importsOf(file *ast.File, refusing map[string]string) map[string]string {
+	found := map[string]string{}
+	for _, each := range file.Imports {
+		path, _ := strconv.Unquote(each.Path.Value)
+		name, isRefused := refusing[path]
+		if !isRefused {
+			name = path[strings.LastIndex(path, "/")+1:]
+		}
+		if each.Name != nil {
+			name = each.Name.Name
+		}
+		if isRefused || refused[path] || isNetwork(path) {
+			found[name] = path
+		}
+	}
+	return found
+}
+
+// A use is what code refers to in a package that it must not use: `os.Create`.
+type use struct {
+	what string
+	at   token.Pos
+}
+
+func usesOf(code ast.Node, imported map[string]string) []use {
+	var found []use
+	ast.Inspect(code, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.ImportSpec:
+			// Nothing tells what is used of these.
+			if path, _ := strconv.Unquote(node.Path.Value); imported["."] == path || imported["_"] == path {
+				found = append(found, use{path + ".*", node.Pos()})
+			}
+		case *ast.SelectorExpr:
+			if of, ok := node.X.(*ast.Ident); ok && imported[of.Name] != "" {
+				if what := imported[of.Name] + "." + node.Sel.Name; !harmless[what] {
+					found = append(found, use{what, node.Pos()})
+				}
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // isNetwork leaves out what only reads and writes addresses.
@@ -523,40 +600,92 @@ func isNetwork(name string) bool {
 	return strings.HasPrefix(name, "net/") && name != "net/url" && name != "net/netip" && name != "net/mail"
 }
 
-func usedOfOs(path, overlay string) string {
-	var made Overlay
-	if err := read(overlay, &made); err != nil {
-		return err.Error()
+// refusals writes for each call of the package that it cannot be repeated, and the lines that are the reason.
+func (own *Package) refusals(folder string, refusing map[string]string, places map[string]string, calls, out string) error {
+	var all []call
+	if err := read(calls, &all); err != nil {
+		return err
 	}
-	if place, ok := made.Replace[path]; ok {
-		path = place
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	to, err := os.OpenFile(out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err.Error()
+		return err
 	}
-	name := ""
-	for _, each := range file.Imports {
-		if each.Path.Value == `"os"` {
-			name = "os"
-			if each.Name != nil {
-				name = each.Name.Name
+	defer to.Close()
+	askers := own.askers(refusing)
+	for number, each := range all {
+		if filepath.Dir(each.Places[0][0].(string)) != folder {
+			continue
+		}
+		lines := askers(each.Places[0][1].(string))
+		for file := range places {
+			// Whatever the reason: the other side is not to blame for it.
+			lines = append(lines, file+":0")
+		}
+		text, _ := json.Marshal(map[string]interface{}{
+			"raised": true, "reads": false, "opened": "", "text": "refused", "said": "", "after": "", "leaves": []string{},
+			"refused": lines,
+		})
+		fmt.Fprintf(to, "[%d,0] %s\n", number, text)
+	}
+	return nil
+}
+
+// askers finds the lines that use what a package must not use in the body of a function, in what it names, and in what is
+// done at the start.
+func (own *Package) askers(refusing map[string]string) func(string) []string {
+	lines, named, full := map[string][]string{}, map[string][]string{}, map[string][]string{}
+	see := func(name string, code ast.Node, imported map[string]string) {
+		for _, each := range usesOf(code, imported) {
+			if !reading[each.what] {
+				at := own.positions.Position(each.at)
+				lines[name] = append(lines[name], fmt.Sprintf("%s:%d", at.Filename, at.Line))
+			}
+		}
+		ast.Inspect(code, func(node ast.Node) bool {
+			if each, ok := node.(*ast.Ident); ok {
+				named[name] = append(named[name], each.Name)
+			}
+			return true
+		})
+	}
+	for _, file := range own.files {
+		imported := importsOf(file, refusing)
+		for _, each := range file.Decls {
+			switch each := each.(type) {
+			case *ast.FuncDecl:
+				name := each.Name.Name
+				if each.Recv != nil {
+					name = kindOf(each.Recv.List[0].Type) + "." + name
+				}
+				if each.Body != nil {
+					full[each.Name.Name] = append(full[each.Name.Name], name)
+					see(name, each.Body, imported)
+				}
+			case *ast.GenDecl:
+				for _, spec := range each.Specs {
+					if spec, ok := spec.(*ast.ValueSpec); ok {
+						for _, value := range spec.Values {
+							see("init", value, imported)
+						}
+					}
+				}
 			}
 		}
 	}
-	used := ""
-	if name == "." {
-		used = "*"
-	}
-	ast.Inspect(file, func(node ast.Node) bool {
-		if each, ok := node.(*ast.SelectorExpr); ok && name != "" {
-			if of, ok := each.X.(*ast.Ident); ok && of.Name == name && !harmless[each.Sel.Name] {
-				used = each.Sel.Name
+	return func(name string) []string {
+		var found []string
+		seen := map[string]bool{}
+		for todo := []string{name, "init"}; len(todo) > 0; todo = todo[1:] {
+			if next := todo[0]; !seen[next] {
+				seen[next] = true
+				found = append(found, lines[next]...)
+				for _, each := range named[next] {
+					todo = append(todo, full[each]...)
+				}
 			}
 		}
-		return true
-	})
-	return used
+		return found
+	}
 }
 
 func read(path string, into interface{}) error {
@@ -736,7 +865,7 @@ func fixloopLine(name string, given []fixloopJson.RawMessage) (line []byte) {
 
 func fixloopShown(text string, isRaised bool, leaves []interface{}) []byte {
 	made, _ := fixloopJson.Marshal(map[string]interface{}{
-		"raised": isRaised, "reads": false, "opened": "", "text": text, "said": "", "after": "", "leaves": leaves,
+		"raised": isRaised, "reads": READS, "opened": "", "text": text, "said": "", "after": "", "leaves": leaves,
 	})
 	return made
 }

@@ -15,7 +15,9 @@ const CALL_MILLISECONDS = 300;
 const LEAST_MILLISECONDS = 25;
 const MOST_TEXT = 20000;
 const MOST_BYTES = 16 * 1024 * 1024;
+const MOST_FRAMES = 50;
 const OUT = 3;
+const WRITING = /^(f?write|append|createWrite|mk|rm|unlink|rename|cp|copy|link|symlink|f?truncate|[fl]?(ch|utimes))/;
 const { parse, stringify } = JSON;
 const { writeSync } = fs;
 const { setTimeout, clearTimeout } = globalThis;
@@ -44,20 +46,35 @@ function main() {
   }
 }
 
-let said = "", reads = false, opened = [], written = 0, current;
+let said = "", reads = false, opened = [], refused = [], written = 0, current;
 const timed = new vm.Script("fixloopCall()");
 
-/** The process refuses to write files and to start others by Node's permissions; here it is kept from the rest. */
+/** Keeps the places that ask for what is refused, the innermost one first. */
+function refuse() {
+  Error.stackTraceLimit = MOST_FRAMES;
+  Error.prepareStackTrace = undefined;
+  const { stack } = new Error("refused");
+  for (const [, file, row] of stack.matchAll(/((?:file:\/)?\/[^()\n]+):(\d+):\d+\)?$/gm)) {
+    refused.push(`${file.startsWith("file:") ? fileURLToPath(file) : file}:${row}`);
+  }
+  throw new Error("refused");
+}
+
+/** Node's permissions refuse to write files and to start processes; here the rest is refused, and each asker is known. */
 function confine() {
-  const refuse = () => {
-    throw new Error("refused");
-  };
   for (const [owner, names] of [
     [require("node:net").Socket.prototype, ["connect"]],
     [require("node:net").Server.prototype, ["listen"]],
     [require("node:dgram").Socket.prototype, ["bind", "send", "connect"]],
-    [process, ["exit", "reallyExit", "abort", "kill"]],
+    [globalThis, ["fetch"]],
+    [require("node:worker_threads"), ["Worker"]],
+    [childProcess, Object.keys(childProcess).filter((name) => /^(spawn|exec|fork)/.test(name))],
   ]) for (const name of names) owner[name] = refuse;
+  for (const name of ["exit", "reallyExit", "abort", "kill"]) {
+    process[name] = () => {
+      throw new Error("refused");
+    };
+  }
   for (const stream of [process.stdout, process.stderr]) {
     stream.write = (text) => {
       if (stream === process.stdout) said += `${text}`;
@@ -68,9 +85,11 @@ function confine() {
     for (const name of Object.keys(owner)) {
       const own = owner[name];
       // Its answers go to an open file, which the code that it calls could write to as well.
-      if (/^(f?write|append|createWriteStream)/.test(name)) owner[name] = refuse;
+      if (WRITING.test(name)) owner[name] = refuse;
       if (!/^(read|open|exists|l?stat|access|createReadStream)/.test(name) || typeof own !== "function") continue;
       owner[name] = function (file, ...rest) {
+        const isWrite = typeof rest[0] === "number" ? rest[0] & 3 : /[wa+]/.test(rest[0]);
+        if (/^open(Sync)?$/.test(name) && isWrite) refuse();
         // Modules may be loaded late.
         if (!/\.[cm]?[jt]sx?$/.test(`${file}`)) {
           reads = true;
@@ -90,7 +109,10 @@ async function answer(file, seconds, compiled) {
   const calls = parse(fs.readFileSync(file, "utf8")), began = hrtime.bigint(), queue = [];
   confine();
   for (let number = 0; number < calls.length; number += 1) {
+    refused = [];
     const { places, asked } = calls[number], found = await firstOf(places, compiled);
+    // What a module does when it is loaded counts for all of its calls.
+    if (!found && refused.length) written += writeSync(OUT, `${stringify([number, 0])} ${lineOf({ given: [] }, true)}\n`);
     for (let variant = 0; found && variant < asked.length; variant += 1) {
       queue[queue.length] = { id: stringify([number, variant]), ...found, steps: asked[variant], at: 0 };
     }
@@ -160,7 +182,7 @@ function loaded(file, isScript) {
 /** Make the steps of a call up to its end, or to one that has to be awaited, which is returned. */
 function advanced(call) {
   call.given ??= parse(stringify(call.steps.map((step) => step[1])));
-  if (call.at === 0) [said, reads] = ["", false];
+  if (call.at === 0) [said, reads, refused] = ["", false, []];
   while (call.at < call.steps.length) {
     const how = call.steps[call.at][0], given = call.given[call.at];
     if (call.at > 0 && /^[nm]/.test(call.steps[call.at - 1][0])) [call.made, call.owner] = [call.value, undefined];
@@ -183,7 +205,7 @@ function lineOf(call, isRaised, value) {
   }
   const after = raised ? "" : told([call.given, call.made ?? 0]).text.slice(0, MOST_TEXT);
   const [printed, text] = [said.slice(0, MOST_TEXT), shown.text.slice(0, MOST_TEXT)];
-  return stringify({ raised, reads, opened: opened.join("\0"), after, said: printed, text, leaves: shown.leaves });
+  return stringify({ raised, reads, refused, opened: opened.join("\0"), after, said: printed, text, leaves: shown.leaves });
 }
 
 async function waited(value) {

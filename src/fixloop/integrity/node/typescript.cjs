@@ -65,7 +65,7 @@ function byTypescript(ts) {
     const jsx = ts.JsxEmit[own.jsx === ts.JsxEmit.ReactJSX ? "ReactJSX" : "React"];
     const { jsxImportSource, jsxFactory, jsxFragmentFactory } = own;
     const kept = { experimentalDecorators, emitDecoratorMetadata, useDefineForClassFields, jsxImportSource, jsxFactory, jsxFragmentFactory };
-    const compilerOptions = { ...kept, jsx, module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022, esModuleInterop: true };
+    const compilerOptions = { ...kept, jsx, module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022, esModuleInterop: true, inlineSourceMap: true };
     return ts.transpileModule(text, { fileName, compilerOptions }).outputText.replace(/\bimport\.meta\b/g, "fixloopMeta");
   };
 }
@@ -78,12 +78,14 @@ function byEsbuild(esbuild) {
     target: "node20",
     define: { "import.meta": "fixloopMeta" },
     sourcefile,
+    sourcemap: "inline",
     tsconfigRaw,
   }).code;
 }
 
-/** Have `require` load these texts. */
+/** Have `require` load these texts, and errors name the lines that they were made of. */
 function use(texts) {
+  process.setSourceMapsEnabled(true);
   for (const ending of [".ts", ".tsx", ".mts", ".cts"]) {
     const own = Module._extensions[ending] ?? Module._extensions[".js"];
     Module._extensions[ending] = (module, file) => {
