@@ -16,9 +16,11 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from bench.checkout import Edit, developer_environment, prepared, public_projects, restore, timed
-from bench.loop import ANEW, FIXLOOP
 from fixloop.servers.settings import load_settings
 
+FIXLOOP: Final = Path(sys.executable).with_name("fixloop")
+ANEW: Final = {"FIXLOOP_TAKE_OVER_SECONDS": "0"}
+"""A run takes no results over from an earlier check."""
 MOST_SECONDS: Final = 900
 RULES: Final = {"on": "[integrity]\n", "off": '[integrity]\noff = ["all"]\n'}
 
