@@ -159,6 +159,7 @@ def test_a_stack_of_javascript_has_the_project_s_frames_and_no_path_of_the_works
     at Array.map (<anonymous>)
       Test.run (node:internal/test_runner/test:796:25)
       node:internal/test_runner/test:1133:71
+ImportError while importing test module '{root}/tests/test_cart.py'.
 read {root}/data.txt"""
 
     told = explained(Failure(name="half", message=message), ("node", "--test"), root, str)
@@ -167,6 +168,7 @@ read {root}/data.txt"""
         "0.5 == 1",
         "    at TestContext.<anonymous> (src/shop/cart.py:3:29)",
         "    at tests/test_cart.py:1:2",
+        "ImportError while importing test module 'tests/test_cart.py'.",
         f"read {root}/data.txt",
     ]
 

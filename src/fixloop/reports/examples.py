@@ -130,9 +130,10 @@ def explained(
             further = source_around(workspace, test, room - len(source))
             source = f"{source}\n\n{test.file}\n{further}"
     rerun = join(narrower(argv, failure))
-    # The workspace will be gone; its places are told as in the project.
-    here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/(?=[^\s:()]+:\d)")
-    message = here.sub("", digest(failure.message, tree) or failure.message)
+    # The workspace will be gone; its files are told as in the project.
+    here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/([^\s:()'\"]+)")
+    whole = digest(failure.message, tree) or failure.message
+    message = here.sub(lambda path: path[1] if tree.has_file(path[1]) else path[0], whole)
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
 
 
