@@ -17,6 +17,7 @@ from fixloop.reports.examples import (
 )
 from fixloop.reports.tracebacks import deepest, source_around
 from fixloop.reports.tree import SourceTree
+from tests.fixtures.repositories import write
 
 LONG = """TypeError: Unknown kind
 def test_kind():
@@ -171,6 +172,15 @@ read {root}/data.txt"""
         "ImportError while importing test module 'tests/test_cart.py'.",
         f"read {root}/data.txt",
     ]
+
+
+def test_a_failure_in_a_package_of_a_workspace_is_repeated_there(root: Path) -> None:
+    write(root, {"packages/a/package.json": "{}", "packages/a/test/kv.js": "", "package.json": "{}"})
+    argv = ("npm", "test", "--workspaces", "--if-present")
+
+    told = explained(Failure(name="half", message="no", file="packages/a/test/kv.js"), argv, root, str)
+
+    assert told.rerun == "npm test --workspace packages/a"
 
 
 def test_a_frame_past_the_end_of_its_file_has_no_source(root: Path) -> None:

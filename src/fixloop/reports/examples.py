@@ -134,6 +134,9 @@ def explained(
     here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/([^\s:()'\"]+)")
     whole = digest(failure.message, tree) or failure.message
     message = here.sub(lambda path: path[1] if tree.has_file(path[1]) else path[0], whole)
+    packages = [str(each) for each in Path(failure.file).parents if tree.has_file(f"{each}/package.json")]
+    if "--workspaces" in argv and packages[:1] not in ([], ["."]):
+        rerun = join((*argv[: argv.index("--workspaces")], "--workspace", packages[0]))
     return failure.model_copy(update={"message": message, "source": hide(source), "rerun": rerun})
 
 
