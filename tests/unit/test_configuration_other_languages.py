@@ -1,9 +1,11 @@
 """How the tests of a project are run that is in none of the languages fixloop knows."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from fixloop.configuration.detection import found_in
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.other_languages import proposals
 from fixloop.errors import NotVerifiedError
@@ -67,6 +69,24 @@ def test_a_project_in_a_known_language_is_not_built_by_its_other_files(tmp_path:
     )
 
     assert [check.name for entry in configuration.specialists for check in entry.checks] == ["pytest"]
+
+
+@pytest.mark.parametrize(
+    ("package", "files", "expected"),
+    [
+        ({}, {"bin/rails": "", "test/a.rb": "", "Rakefile": ""}, {"bin/rails test": True}),
+        ({}, {"CMakeLists.txt": CMAKE, "Makefile": "test:\n\tctest\n"}, {}),
+        ({"test": "node --test"}, {"pom.xml": ""}, {"node --test": True, "mvn --batch-mode test": False}),
+    ],
+)
+def test_beside_a_package_file_another_language_is_tested_too(
+    tmp_path: Path, package: dict[str, str], files: dict[str, str], expected: dict[str, bool]
+) -> None:
+    written(tmp_path, {"package.json": json.dumps({"scripts": package}), **files})
+
+    found = found_in(tmp_path, {}, None).of("test-runner")
+
+    assert {each.check.name: each.runs_tests for each in found} == expected
 
 
 def test_a_missing_program_is_named(tmp_path: Path) -> None:

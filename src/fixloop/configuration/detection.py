@@ -46,8 +46,10 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     others = {each: [*each(directory)] for each in OTHER_LANGUAGES}
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
     found += [one for own in others.values() for one in own]
-    if not layout.is_project(directory) and not any(each.runs_tests for each in found):
-        found += other_languages.proposals(directory)
+    known, has_tests = layout.project_files(directory), any(each.runs_tests for each in found)
+    if known == ["package.json"] or not (known or has_tests):
+        for each in other_languages.proposals(directory, is_alone=not known):
+            found.append(each._replace(runs_tests=not has_tests))
     for folder in layout.projects_inside(directory) if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"

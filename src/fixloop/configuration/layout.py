@@ -47,9 +47,9 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
 
 
-def is_project(directory: Path) -> bool:
-    """Whether a file says that the folder is a project in a known language."""
-    return any((directory / name).is_file() for name in PROJECT_FILES)
+def project_files(directory: Path) -> list[str]:
+    """The files that say that the folder is a project in a known language."""
+    return [name for name in PROJECT_FILES if (directory / name).is_file()]
 
 
 def projects_inside(directory: Path) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ from fixloop.configuration.scripts import needs_shell
 _TESTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["tests"]
 
 
-def proposals(directory: Path) -> Iterator[Proposal]:
-    """The tests of a project in `directory`, if a file there says how they are run."""
-    for target, why in test_targets(directory)[:1]:
+def proposals(directory: Path, *, is_alone: bool = True) -> Iterator[Proposal]:
+    """The tests of a project in `directory`, if a file there says how they are run. `is_alone`: it has no package.json,
+    which is that of another language's front end."""
+    for target, why in test_targets(directory)[:1] if is_alone else ():
         make = Need("program", "make", "install make")
         yield proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
         return
-    for known in _TESTS:
+    for known in (each for each in _TESTS if is_alone or "alone" not in each):
         files = [next(directory.glob(pattern), None) for pattern in known["files"]]
         if files[0] and all(files) and re.search(known.get("text", ""), text_of(files[0])):
             line, words = known["command"], tuple(shlex.split(known["command"]))
