@@ -9,7 +9,7 @@ from fixloop.configuration.detection import found_in
 from fixloop.configuration.loader import load_configuration
 from fixloop.configuration.other_languages import proposals
 from fixloop.errors import NotVerifiedError
-from fixloop.reports.symptoms import checked_nothing, counted
+from fixloop.reports.symptoms import checked_nothing, counted, died
 from tests.fixtures.configuration_project import installed
 from tests.fixtures.reports.samples import written
 
@@ -106,6 +106,24 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
 )
 def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
     assert checked_nothing(("sh", "-c", command), output)
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (
+            "bundle exec rake test",
+            "resolver.rb:1: Could not find gem 'x' in locally installed gems. (Bundler)\n",
+        ),
+        ("./mvnw --batch-mode test", "[ERROR] [Help 1] http://cwiki/MAVEN/PluginResolutionException\n"),
+        ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
+    ],
+)
+def test_what_cannot_be_had_is_an_error_and_no_failure(command: str, output: str) -> None:
+    words = tuple(command.split())
+
+    assert "could not get what the project needs" in died(words, 1, output)
+    assert died(words, 0, output) == ""
 
 
 @pytest.mark.parametrize(

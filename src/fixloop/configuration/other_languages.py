@@ -24,11 +24,14 @@ def proposals(directory: Path, *, is_alone: bool = True) -> Iterator[Proposal]:
         yield proposal("test-runner", f"make {target}", ("make", target), why, make, runs_tests=True)
         return
     for known in (each for each in _TESTS if is_alone or "alone" not in each):
-        files = [next(directory.glob(pattern), None) for pattern in known["files"]]
-        if files[0] and all(files) and re.search(known.get("text", ""), text_of(files[0])):
+        first, *others = ([*directory.glob(pattern)] for pattern in known["files"])
+        text = re.compile(known.get("text", ""), re.MULTILINE)
+        if all(others) and (found := next((each for each in first if text.search(text_of(each))), None)):
             line, words = known["command"], tuple(shlex.split(known["command"]))
             command = ("sh", "-c", line) if "program" in known or needs_shell(words) else words
             program, name = known.get("program", words[0]), known.get("name", line)
             need = Need("file" if "/" in program else "program", program, f"install {program}")
-            yield proposal("test-runner", name, command, files[0].name, need, runs_tests=True)
+            yield proposal(
+                "test-runner", name, command, str(found.relative_to(directory)), need, runs_tests=True
+            )
             return

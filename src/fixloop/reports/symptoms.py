@@ -47,8 +47,6 @@ _LEAVE_OUT: Final = "or leave the check out (`optional = true`)"
 
 _MESSAGES: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))
 
-# Test output is inside JSON.
-_GO_OFFLINE: Final = re.compile(r"^go: .*(?:no such host|dial tcp|module lookup disabled).*", re.MULTILINE)
 # Summaries of runners. A longer number is no count, and would be read again from each of its digits.
 _UNITTEST: Final = re.compile(
     r"^Ran (\d{1,9}) tests? in .*(?:\n+(?:OK|FAILED) \((?:.*, )?skipped=(\d{1,9}))?", re.MULTILINE
@@ -88,8 +86,10 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
         number = -exit_code
         name = next((each.name for each in signal.Signals if each == number), f"signal {number}")
         return f"`{command[0] if command else ''}` was ended by {name}"
-    if exit_code != 0 and "go" in _tools(command) and (offline := _GO_OFFLINE.search(output)):
-        return f"go could not download what the project needs: {offline[0][:300]}"
+    tools = _tools(command) if exit_code != 0 else set()
+    for tool, pattern in _MESSAGES["missing"].items():
+        if tool in tools and (missing := re.search(pattern, output, re.MULTILINE)):
+            return f"{tool} could not get what the project needs: {missing[0].strip()[:300]}"
     if exit_code not in _PYTEST or "pytest" not in _tools(command):
         return ""
     # The exception, or the last line that says error, since pytest then names its folders; else the last line.
