@@ -116,6 +116,10 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
             "resolver.rb:1: Could not find gem 'x' in locally installed gems. (Bundler)\n",
         ),
         ("./mvnw --batch-mode test", "[ERROR] [Help 1] http://cwiki/MAVEN/PluginResolutionException\n"),
+        (
+            "autoreconf --install",
+            'Can\'t exec "autopoint": No such file or directory at FileUtils.pm line 293.\n',
+        ),
         ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
     ],
 )
