@@ -113,7 +113,7 @@ def checked_nothing(command: Sequence[str], output: str) -> str:
 
 def _tools(command: Sequence[str]) -> set[str]:
     """The names of programs a command may run, also through `python -m`, `npx` or a shell's `-c`."""
-    return {PurePosixPath(word).name for part in command for word in part.split()}
+    return {PurePosixPath(word).name for part in command for word in part.replace("$(", " ").split()}
 
 
 def counted(output: str) -> int | None:
