@@ -93,6 +93,7 @@ class World:
         if "ANSWER" in words and words[0] == "fixed":
             (self.place / "answer").write_text(self._answer(words))
         filled = {"ANSWER": str(self.place / "answer") if words[0] == "fixed" else "JWT", "TEXT": "a reason"}
+        filled |= {"KIND": "needs-info", "WHY": "a reason"}
         return said(self._capsys, *(filled.get(word, word) for word in words))
 
     def done(self, *commands: str) -> None:

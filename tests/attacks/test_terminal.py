@@ -4,6 +4,7 @@ import ast
 import json
 import logging
 import os
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -45,9 +46,13 @@ TEXTS: Final = st.lists(st.sampled_from([*_HIDDEN, "a", " ", "é", "漢"]), min_
 FULL: Final = bool(os.environ.get("ATTACKS"))
 
 
+_ALLOWED: Final = re.compile("(?<=[é漢])(?:[\u200c\u200d](?=[é漢])|\ufe0f)")
+"""Joiners between two letters of such scripts, and a selector after one."""
+
+
 def acts(text: str) -> list[str]:
     """The characters of an output that a terminal obeys, or that are invisible."""
-    return sorted({f"{ord(sign):04x}" for sign in text if _acts(sign)})
+    return sorted({f"{ord(sign):04x}" for sign in _ALLOWED.sub("", text) if _acts(sign)})
 
 
 def _acts(sign: str) -> bool:
