@@ -25,7 +25,7 @@ CHECKS: list[Any] = [
     response_schema_conformance,
     status_code_conformance,
 ]
-EXAMPLES = 15
+EXAMPLES = 25
 
 
 @pytest.mark.parametrize("role", ["admin", "decider", "agent"])

@@ -129,8 +129,9 @@ def can_mount(overlays: Sequence[str]) -> bool:
     """Whether the guard can mount these here: not without a namespace, or on some file systems."""
     how, env = Confined("the guard", rules="\n".join(overlays)), {"PATH": os.defpath}
     with suppress(InfrastructureError):
-        ran = run_guarded(["true"], cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS, confined=how)
-        return all(overlays) and ran.exit_code == 0
+        if all(overlays):
+            ran = run_guarded(["true"], cwd=Path("/"), env=env, timeout_seconds=PROBE_SECONDS, confined=how)
+            return ran.exit_code == 0
     return False
 
 

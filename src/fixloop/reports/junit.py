@@ -62,8 +62,10 @@ def _events(content: bytes) -> Iterator[tuple[str, Element]]:
         yield from iterparse(_Pieces(content), events=("start", "end"), forbid_dtd=True)
     except DefusedXmlException:
         raise Unusable("has a document type or entities, which a JUnit report does not need") from None
-    except (ParseError, ValueError, LookupError) as error:
+    except ParseError as error:
         raise Unusable(f"is not whole XML: {error}") from None
+    except (ValueError, LookupError) as error:
+        raise Unusable(f"is not readable XML: {error}") from None
 
 
 class _Pieces(io.BytesIO):
