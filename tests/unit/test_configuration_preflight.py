@@ -122,6 +122,15 @@ def test_unittest_tests_are_found_by_their_names(tmp_path: Path) -> None:
     assert commands_of(configuration) == {"test-runner": {"unittest": command}}
 
 
+def test_unittest_tests_run_where_pytest_is_installed_and_would_collect_none(tmp_path: Path) -> None:
+    written(tmp_path, {"shop/__init__.py": "", "test.py": "import unittest\n"})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    command = "python -m unittest discover -s ."
+    assert commands_of(configuration) == {"test-runner": {"unittest": command}}
+
+
 CASE = "import unittest\n"
 
 

@@ -208,6 +208,16 @@ def test_values_that_the_product_already_compared_are_not_varied() -> None:
     assert {"int 1234", "float 0.45"} <= values.literals - values.settled
 
 
+def test_a_text_of_a_number_that_the_product_already_compared_is_not_varied() -> None:
+    old = source("def size(text):\n    return int(text) > 18\n")
+    new = source("def size(text):\n    return int(text) >= 18 or int(text) == -1234\n")
+
+    values = values_of(old, new)
+
+    assert {"str '18'", "str '1'", "str '-18.0'"} <= values.settled
+    assert "str '1234'" not in values.settled
+
+
 def test_a_further_number_in_a_table_of_numbers_is_not_varied() -> None:
     old, new = (
         source("TEXTS = {200: 'ok', 404: 'no'}\n"),

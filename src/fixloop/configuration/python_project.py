@@ -85,11 +85,12 @@ def tests_of(declared: Declarations, settings: PytestSettings, installed: Instal
     files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
     said = _said_by_names(directory, settings, files)
     place = declared.place(SIGNS["pytest"])
-    if installed is None or not installed.has_module("pytest"):
-        if installed is not None and not place:
-            found = list(layout.unittest_files(directory))
-            if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
-                return Tests("unittest", said or _said_by_names(directory, settings, found))
+    has_pytest = installed is not None and installed.has_module("pytest")
+    if installed is not None and not place and not (has_pytest and (said or files)):
+        found = list(layout.unittest_files(directory))
+        if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
+            return Tests("unittest", said or _said_by_names(directory, settings, found))
+    if installed is None or not has_pytest:
         return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
     if not said and (files or place) and layout.has_python(directory):
         said = "pytest --collect-only" if installed.collects() is not False else ""
