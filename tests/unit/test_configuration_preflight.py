@@ -642,10 +642,18 @@ def test_a_module_is_not_looked_for_where_the_project_says_how_or_it_is_found(
 
 
 @pytest.mark.parametrize("files", [{}, {"pyproject.toml": "[project]\nname = 'shop'\n"}])
+@pytest.mark.parametrize(
+    "project", [{"package.json": TESTED}, {"pom.xml": ""}, {"gradlew": "", "build.gradle": ""}]
+)
 def test_a_project_of_another_language_inside_is_not_verified_from_above(
-    tmp_path: Path, files: dict[str, str]
+    tmp_path: Path, files: dict[str, str], project: dict[str, str]
 ) -> None:
-    inside = {"frontend/package.json": TESTED, "tools/package.json": "{}", "docs/package.json": TESTED}
+    inside = {
+        "tools/package.json": "{}",
+        "docs/package.json": TESTED,
+        "lib/CMakeLists.txt": "enable_testing()",
+    }
+    inside |= {f"frontend/{name}": text for name, text in project.items()}
     written(tmp_path, FULL_STACK | files | inside)
 
     (entry,) = loaded(tmp_path, installed(tmp_path, modules=("pytest",))).unverified
@@ -721,6 +729,15 @@ def test_where_nothing_can_be_checked_the_projects_inside_are_suggested(tmp_path
 
     with pytest.raises(NotVerifiedError, match=r"`fixloop run shop`: shop"):
         loaded(tmp_path, installed(tmp_path, modules=("django",)))
+
+
+def test_a_module_in_another_language_belongs_to_the_tests_of_its_root(tmp_path: Path) -> None:
+    written(tmp_path, {"pom.xml": "", "core/pom.xml": "", "core/src/main/java/App.java": ""})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("mvn",)))
+
+    assert commands_of(configuration) == {"test-runner": {"mvn --batch-mode test": "mvn --batch-mode test"}}
+    assert configuration.unverified == ()
 
 
 def test_without_a_virtual_environment_a_hint_names_the_interpreter(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ not started, and is reported with the command that installs the tool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -50,7 +51,9 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     if known == ["package.json"] or not (known or has_tests):
         for each in other_languages.proposals(directory, is_alone=not known):
             found.append(each._replace(runs_tests=not has_tests))
-    for folder in layout.projects_inside(directory) if found else ():
+    of_others = partial(other_languages.proposals, is_alone=False)
+    untested += [] if any(of_others(directory)) else [of_others]
+    for folder in layout.projects_inside(directory, other_languages.PROJECT_FILES) if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))

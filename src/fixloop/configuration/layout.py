@@ -4,7 +4,7 @@ Opens no file. Names that Python cannot import are left out: a tool could take t
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -52,9 +52,9 @@ def project_files(directory: Path) -> list[str]:
     return [name for name in PROJECT_FILES if (directory / name).is_file()]
 
 
-def projects_inside(directory: Path) -> tuple[str, ...]:
-    """The folders one or two levels below that are projects."""
-    names = (*PROJECT_FILES, "requirements.txt")
+def projects_inside(directory: Path, others: Iterable[str] = ()) -> tuple[str, ...]:
+    """The folders one or two levels below that are projects. `others`: names of project files in other languages."""
+    names = (*PROJECT_FILES, "requirements.txt", *others)
     files = (directory.glob(f"{depth}/{name}") for depth in ("*", "*/*") for name in names)
     inside = {path.parent.relative_to(directory) for paths in files for path in paths}
     foreign = PRUNED | NOT_SOURCES

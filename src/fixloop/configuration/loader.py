@@ -17,6 +17,7 @@ from fixloop.configuration.document import FILE_NAME, Document, read_document
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import projects_inside
 from fixloop.configuration.model import Configuration, Fixer, OutsideAgent
+from fixloop.configuration.other_languages import PROJECT_FILES
 from fixloop.configuration.place import Place, advice, shown, shown_path
 from fixloop.configuration.roles import sections_of_profiles
 from fixloop.configuration.selection import FRONTEND_ONLY, Selection, select_checks
@@ -140,7 +141,7 @@ def _only(only: str, chosen: Selection) -> Selection:
 def _nothing_to_check(
     chosen: Selection, directory: Path, written: FileSettings, document: Document
 ) -> FixloopError:
-    place, inner = shown_path(directory.absolute()), projects_inside(directory)
+    place, inner = shown_path(directory.absolute()), projects_inside(directory, PROJECT_FILES)
     inside = f"try one of the projects in it (`fixloop run {inner[0]}`: {', '.join(inner)})" if inner else ""
     if chosen.unverified:
         lacking = [each for each in chosen.unverified if each.name not in inner]

@@ -15,6 +15,11 @@ from fixloop.configuration.scripts import needs_shell
 
 _TESTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["tests"]
 
+PROJECT_FILES: Final = frozenset(
+    each["files"][0] for each in _TESTS if "alone" not in each and "/" not in each["files"][0]
+)
+"""Names that are only given to the files of a project."""
+
 
 def proposals(directory: Path, *, is_alone: bool = True) -> Iterator[Proposal]:
     """The tests of a project in `directory`, if a file there says how they are run. `is_alone`: it has no package.json,
