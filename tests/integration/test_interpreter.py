@@ -169,6 +169,16 @@ def test_an_import_hook_that_wins_over_the_workspace_is_an_error_with_both_paths
         assert problem is None
 
 
+def test_a_program_and_a_package_in_the_root_folder_itself_are_no_modules(
+    workspace: Workspace, checkout: Path, tmp_path: Path
+) -> None:
+    write(workspace.path, {"__main__.py": "raise SystemExit('run')\n", "__init__.py": ""})
+    venv = make_venv(tmp_path / "venv")
+    interpreter = Interpreter(str(venv / "bin/python"), str(venv), "checkout")
+
+    assert probe(workspace, interpreter) is None
+
+
 def test_namespace_packages_are_checked_too(workspace: Workspace, checkout: Path, tmp_path: Path) -> None:
     write(workspace.path, {"src/team/tool/__init__.py": "raise SystemExit('imported')\n"})
     venv = make_venv(tmp_path / "venv")

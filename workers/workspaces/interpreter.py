@@ -20,7 +20,7 @@ from fixloop.repository.git import one_line
 PROBE_SECONDS: Final = 120.0
 NOT_IMPORTED: Final = frozenset(
     {"tests", "test", "testing", "e2e", "conftest", "setup", "noxfile", "docs", "doc", "examples"}
-    | {"bench", "benchmarks", "scripts", "build", "dist"}
+    | {"bench", "benchmarks", "scripts", "build", "dist", "__init__", "__main__"}
 )
 _INSTALLED: Final = re.compile(r"^/.+|(?<=')/[^'\n]+(?=')", re.MULTILINE)
 _DECIDE: Final = frozenset(
