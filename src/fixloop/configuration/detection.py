@@ -95,7 +95,7 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
             entry = _unverified(first.tool, first.specialist, needs, installed, blocks=first.runs_tests)
             told = {"reason": first.reason, "remedy": needs[0].remedy if needs else entry.remedy}
             unverified.append(entry.model_copy(update=told) if first.reason else entry)
-    return Settled(tuple(checks), tuple(unverified))
+    return Settled(tuple(checks), tuple(dict.fromkeys(unverified)))
 
 
 def settle_written(checks: Iterable[Check], specialist: str, project: PythonProject) -> Settled:
