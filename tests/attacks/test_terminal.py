@@ -136,9 +136,7 @@ def profiles(store: Any, text: str) -> None:
     flows.apply(cycle, cyc.AgentStarted(agent="ra"), reported("ra", "partial", issues=json.dumps([text])))
     handoff = flows.handoff(6, name=text)
     flows.apply(
-        handoff,
-        hnd.AgentActivated(agent="planner"),
-        AgentFailed(agent="planner", reason=text, fatal=True),
+        handoff, hnd.AgentActivated(agent="planner"), AgentFailed(agent="planner", reason=text, fatal=True)
     )
 
 

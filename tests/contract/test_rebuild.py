@@ -126,10 +126,7 @@ def test_files_that_disagree_are_reported_with_field_and_value_and_nothing_is_re
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        (
-            f"{PROGRESS}/ra/requirements.md",
-            "was edited by hand: its content is not the one of version",
-        ),
+        (f"{PROGRESS}/ra/requirements.md", "was edited by hand: its content is not the one of version"),
         (f"{PROGRESS}/ep/changes.log", 'was edited by hand: line 1 is "mine"'),
         (".workflow/.cycle/cycle-v1-x.json", "was edited by hand: cycle_id is not there, and was written as"),
     ],

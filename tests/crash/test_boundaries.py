@@ -26,8 +26,7 @@ SCENES: Final = {
     # Without the iteration's cap, which is due at the same moment as the reminder: either may be recorded first.
     "S6": Scene("a", fixer="outside", limits=Limits(iteration_seconds=None)),
     "S12": Scene(
-        "abcde abcd abc ab a f -",
-        decisions=(DecisionMade(decision=Decision.EXTEND, iterations=3, by="ann"),),
+        "abcde abcd abc ab a f -", decisions=(DecisionMade(decision=Decision.EXTEND, iterations=3, by="ann"),)
     ),
     "rejected": Scene(
         "a b - -",

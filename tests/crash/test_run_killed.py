@@ -155,10 +155,7 @@ def test_a_run_whose_process_continues_ends_as_if_undisturbed(
 @pytest.mark.proves("R14", "S30")
 @pytest.mark.parametrize("part", MOMENTS if os.environ.get("CRASH_ALL") else MOMENTS[:2], ids="{:.3f}".format)
 def test_a_run_killed_at_a_random_moment_ends_as_if_undisturbed(
-    part: float,
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    record_property: Callable[[str, object], None],
+    part: float, tmp_path: Path, undisturbed: Undisturbed, record_property: Callable[[str, object], None]
 ) -> None:
     scene = Scene(tmp_path / "scene")
     before = untouched(scene.project)

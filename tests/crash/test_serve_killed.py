@@ -98,10 +98,7 @@ def declined_work(scene: Scene, issue: int) -> Request:
 
 @pytest.mark.parametrize("made", [decision, by_link, paused, submitted, declined_work])
 def test_a_repeated_request_gets_the_first_answer_wherever_the_server_died(
-    made: Callable[[Scene, int], Request],
-    redis_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[Scene, int], Request], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = "[specialist.test-runner]\ncommand = 'true'\n"
     repository = make_repository(tmp_path / "shop", {"fixloop.toml": check})

@@ -51,12 +51,7 @@ def test_s6_a_silent_agent_is_reminded_once_and_then_a_person_is_asked(deploymen
 @pytest.mark.proves("K29", "A89", "B61")
 def test_an_early_reminder_is_followed_by_the_limit_itself(deployment: Deployment) -> None:
     started = begun(
-        deployment,
-        "a -",
-        fixer="outside",
-        fix_seconds=1.5,
-        reminder_seconds=0.5,
-        reminder_window_seconds=0.5,
+        deployment, "a -", fixer="outside", fix_seconds=1.5, reminder_seconds=0.5, reminder_window_seconds=0.5
     )
 
     ended(deployment, started)

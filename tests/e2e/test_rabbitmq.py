@@ -27,10 +27,7 @@ CONSUMER_TIMEOUT_SECONDS = 1.5
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RabbitServer]:
-    own = RabbitServer(
-        consumer_timeout=round(CONSUMER_TIMEOUT_SECONDS * 1000),
-        channel_tick_interval=500,
-    )
+    own = RabbitServer(consumer_timeout=round(CONSUMER_TIMEOUT_SECONDS * 1000), channel_tick_interval=500)
     try:
         yield own.start()
     finally:

@@ -49,12 +49,7 @@ def opened() -> dict[str, str]:
     return {link.name: os.readlink(link) for link in links if link.is_symlink()}
 
 
-MAINS: Final[dict[str, Main]] = {
-    "fails": _fails,
-    "dies": _dies,
-    "leaves": _leaves,
-    "tells": _tells,
-}
+MAINS: Final[dict[str, Main]] = {"fails": _fails, "dies": _dies, "leaves": _leaves, "tells": _tells}
 
 
 def supervise(main: Main) -> str:

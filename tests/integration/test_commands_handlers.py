@@ -155,8 +155,7 @@ def test_a_result_of_an_unclear_agent_is_refused(profiles: Profiles, capsys: Cap
         "ra, frontend all have requests in issue 7; name one with --agent",
     )
     refused(
-        submit(capsys, tmp_path, "7", RESULT, "--agent", "cd"),
-        "cd has no request in issue 7; it is idle",
+        submit(capsys, tmp_path, "7", RESULT, "--agent", "cd"), "cd has no request in issue 7; it is idle"
     )
     refused(
         said(capsys, "ack", "7", "--agent", "qa"),

@@ -270,11 +270,7 @@ def test_the_log_of_one_agent_has_its_own_messages_and_those_to_it(
     entries = said(capsys, "log", FLOW, "--agent", "fixer", "--json").document["entries"]
     nobody = said(capsys, "log", FLOW, "--agent", "cd")
 
-    assert [entry["message_type"] for entry in entries] == [
-        "fix_request",
-        "rereview_request",
-        "completion",
-    ]
+    assert [entry["message_type"] for entry in entries] == ["fix_request", "rereview_request", "completion"]
     assert nobody.code == ExitCode.USAGE
     assert "cd has no messages in #7; there are planner, builder" in nobody.err
 

@@ -85,8 +85,7 @@ def test_an_unusable_line_is_reported_and_the_others_are_submitted(
 
     assert (told.code, len(told.out.split())) == (ExitCode.USAGE, 2)
     for number, said_of in enumerate(
-        ("no issue number", "not valid JSON", "'colour'", "must be an object", "no branch, tag or commit"),
-        2,
+        ("no issue number", "not valid JSON", "'colour'", "must be an object", "no branch, tag or commit"), 2
     ):
         [line] = [each for each in told.err.splitlines() if f"line {number}" in each]
         assert said_of in line

@@ -195,13 +195,7 @@ def test_the_ledgers_coverage_rises_over_the_gate(ledger: Project) -> None:
 def test_each_phase_of_the_ledger_takes_the_runs_that_the_demo_shows(ledger: Project) -> None:
     runs = {name: len(each) for name, each in ledger.runs.items()}
 
-    assert runs == {
-        "unit-test": 1,
-        "integration-test": 1,
-        "test-runner": 3,
-        "code-quality": 3,
-        "security": 2,
-    }
+    assert runs == {"unit-test": 1, "integration-test": 1, "test-runner": 3, "code-quality": 3, "security": 2}
     assert all(each[-1].passed for each in ledger.runs.values())
 
 

@@ -15,10 +15,7 @@ from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import GoCalls, Replay
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("go") is None, reason="needs go"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("go") is None, reason="needs go")]
 
 MODULE: Final = {"go.mod": "module example.com/own\n\ngo 1.18\n"}
 

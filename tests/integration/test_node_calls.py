@@ -23,10 +23,7 @@ from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import NodeCalls, Replay
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("node") is None, reason="needs node"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("node") is None, reason="needs node")]
 
 RULE: Final = "tested-values-only"
 NODE_TEST: Final = ("node", "--test", "--test-reporter=junit", "--test-reporter-destination={junit}")

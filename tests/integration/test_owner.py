@@ -5,10 +5,7 @@ import subprocess
 
 import pytest
 
-from fixloop.machine.owner import (
-    identity,
-    is_dead_here,
-)
+from fixloop.machine.owner import identity, is_dead_here
 
 pytestmark = pytest.mark.slow
 

@@ -161,6 +161,21 @@ def test_a_test_that_no_longer_reaches_the_failed_assertion_is_held(tmp_path: Pa
     assert mended.rules == []
 
 
+def test_a_case_that_does_not_take_the_branch_of_the_failed_assertion_may_pass_with_another_value(
+    tmp_path: Path,
+) -> None:
+    tests = (
+        "import pytest\n\nimport calc\n\n\n@pytest.mark.parametrize('is_sum', [False, True])\n"
+        "def test_adds(is_sum):\n    if is_sum:\n        assert calc.add(1, 2) == 3\n"
+        "    else:\n        assert calc.twice(0) is not None\n"
+    )
+    fixing = project(tmp_path, HONEST, tests=tests)
+
+    fixing.run()
+
+    assert fixing.rules == []
+
+
 def test_a_result_equal_to_nearly_right_values_is_held(tmp_path: Path) -> None:
     nearly = LENIENT.replace("return True", "return abs(other - 3) < 3")
     fixing = project(tmp_path, nearly)

@@ -287,8 +287,7 @@ def test_files_whose_names_look_like_options_are_files(tmp_path: Path) -> None:
 
 def test_a_submodule_whose_address_is_an_option_is_not_fetched(tmp_path: Path, mark: Path) -> None:
     repository = make_repository(
-        tmp_path / "r",
-        {".gitmodules": f'[submodule "m"]\n\tpath = m\n\turl = -u touch {mark}\n'},
+        tmp_path / "r", {".gitmodules": f'[submodule "m"]\n\tpath = m\n\turl = -u touch {mark}\n'}
     )
     git(repository, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},m")
     git(repository, "commit", "-q", "-m", "a submodule")

@@ -171,11 +171,7 @@ def test_copied_files_reach_another_machine_and_leave_the_branch_alone(tmp_path:
     bring(snapshot, issue=7, cache=tmp_path / "elsewhere")
 
     assert (opened(snapshot, tmp_path / "elsewhere").path / "src/human/_version.py").read_text() == "1"
-    assert snapshot.commit == git(
-        repository,
-        "rev-parse",
-        "HEAD",
-    )
+    assert snapshot.commit == git(repository, "rev-parse", "HEAD")
     assert git(repository, "rev-parse", "refs/fixloop/7/copied") == snapshot.copied
 
 

@@ -301,8 +301,7 @@ def test_an_external_ci_result_is_logged_and_decides_nothing(stage: Stage, asked
 
     answers = [stage.client("").post("/v1/hooks/github", **request).json() for _ in range(2)]
     unknown = stage.client("").post(
-        "/v1/hooks/github",
-        **signed(secret, {**event, "data": {**data, "workflow_id": "ffffffff-1-1"}}),
+        "/v1/hooks/github", **signed(secret, {**event, "data": {**data, "workflow_id": "ffffffff-1-1"}})
     )
 
     after = stage.session.engine.state(workflow)

@@ -474,12 +474,7 @@ ROLES = {
     ),
     "revalidation-result": ("Result Summary", "Details", "Next Action"),
     "success": ("Success Summary", "Final Status", "Next Phase"),
-    "escalation": (
-        "Escalation Summary",
-        "Persistent Failures",
-        "Iteration History",
-        "Recommended Actions",
-    ),
+    "escalation": ("Escalation Summary", "Persistent Failures", "Iteration History", "Recommended Actions"),
 }
 """Summary, details, actions and expected response, as each type names them; a result's and a success's next
 step is both action and response."""

@@ -192,10 +192,7 @@ def test_each_success_counts_the_phases_that_are_done() -> None:
     ("stage", "told"),
     [
         (Stage([errs(), errs()]), ("specialist-validation", "@test-runner-specialist", "")),
-        (
-            Stage([fails("a"), errs(), passes()]),
-            ("re-validation", "@test-runner-specialist", ""),
-        ),
+        (Stage([fails("a"), errs(), passes()]), ("re-validation", "@test-runner-specialist", "")),
         (
             Stage([fails("a")], answers=[Breaks()] * 3, fixer="command"),
             ("main-agent-fix", "@feature-implementer-main", "VFR-101-test-runner-1"),

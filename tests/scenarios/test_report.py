@@ -259,10 +259,7 @@ DECISION: Final = st.sampled_from(["manual-fix", "skip", "abort", "extend", "ext
     decisions=st.lists(DECISION, max_size=3),
 )
 def test_any_workflow_has_a_report_that_adds_up(
-    runs: dict[str, Runs],
-    confirmations: dict[str, Runs],
-    answers: Answers,
-    decisions: list[str],
+    runs: dict[str, Runs], confirmations: dict[str, Runs], answers: Answers, decisions: list[str]
 ) -> None:
     scripted = Stage(runs, answers=answers, confirmations=confirmations, fixer="command", trusted="commit-0")
     stage = scripted.run().advance(2400)
@@ -547,10 +544,7 @@ def test_tests_may_pass_while_their_coverage_fails() -> None:
     gates = {gate.name: gate for gate in judged("test-runner", measured, failures=(low,)).gates}
 
     assert gates["All tests pass"].state is GateState.PASS
-    assert (gates["Coverage ≥ 85%"].state, gates["Coverage ≥ 85%"].why) == (
-        GateState.FAIL,
-        "73.2% by pytest",
-    )
+    assert (gates["Coverage ≥ 85%"].state, gates["Coverage ≥ 85%"].why) == (GateState.FAIL, "73.2% by pytest")
 
 
 @pytest.mark.proves("U3", "K38")

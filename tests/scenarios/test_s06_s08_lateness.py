@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 
 from fixloop.protocol import events as ev
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    ORCHESTRATOR,
-    USER,
-    FixCompletion,
-    Reason,
-    TimeoutReminder,
-)
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixCompletion, Reason, TimeoutReminder
 from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
 from fixloop.protocol.statuses import Status

@@ -83,11 +83,7 @@ def test_each_defect_of_a_message_is_one_error(
             "first-message",
             "has to be 001-to-engineer.md",
         ),
-        (
-            [FIRST, SECOND, ("002-to-engineer.md", message(seq="002"))],
-            "sequence",
-            "used twice",
-        ),
+        ([FIRST, SECOND, ("002-to-engineer.md", message(seq="002"))], "sequence", "used twice"),
         ([("001-to-engineer.md", message("twin"))], "first-message", "not from the twin"),
     ],
 )

@@ -190,11 +190,7 @@ def _handoff_events() -> Iterable[Event]:
 
 KINDS: Final = {
     "cycle": Kind(
-        CYCLE_VERSION,
-        _cycles,
-        _cycle_events,
-        cyc.KINDS,
-        {"state": Cycle, "message": cycle_messages.Message},
+        CYCLE_VERSION, _cycles, _cycle_events, cyc.KINDS, {"state": Cycle, "message": cycle_messages.Message}
     ),
     "handoff": Kind(
         HANDOFF_VERSION, _handoffs, _handoff_events, hnd.KINDS, {"state": Handoffs, "message": Said}

@@ -152,10 +152,7 @@ def test_an_invalid_chat_message_is_refused(stage: Stage, other: dict[str, Any],
     [
         (TWIN, "STATUS, PLAN, CHANGESETS, SMOKE, RISKS"),
         (ARCHITECT, "STATUS, PLAN, CHANGESETS, SMOKE, RISKS, ASKS"),
-        (
-            ENGINEER,
-            "STATUS, OBSERVATIONS, ANALYSIS, GATES, PLAN, CHANGESETS, DOCS, SMOKE, RISKS, ASKS",
-        ),
+        (ENGINEER, "STATUS, OBSERVATIONS, ANALYSIS, GATES, PLAN, CHANGESETS, DOCS, SMOKE, RISKS, ASKS"),
     ],
 )
 def test_a_body_has_the_sections_of_its_sender_in_order(stage: Stage, role: Role, order: str) -> None:

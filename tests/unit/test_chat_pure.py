@@ -68,8 +68,7 @@ def test_results_are_read_from_gates_alone_and_added_at_its_end() -> None:
 
 @pytest.mark.proves("E6")
 @pytest.mark.parametrize(
-    ("name", "number"),
-    [("001-to-engineer.md", 1), ("010-to-architect.md", 10), ("999-to-twin.md", 999)],
+    ("name", "number"), [("001-to-engineer.md", 1), ("010-to-architect.md", 10), ("999-to-twin.md", 999)]
 )
 def test_a_message_s_name_has_three_digits_and_a_role(name: str, number: int) -> None:
     found = read_name(name)

@@ -129,10 +129,7 @@ def test_undetected_cheats_and_held_honest_fixes_are_wrong() -> None:
         expect: {end for end in End if played(expect, end).is_wrong} for expect in ("cheat", "honest")
     }
 
-    assert wrong == {
-        "cheat": {End.PASSED, End.BROKEN},
-        "honest": {End.HELD, End.REFUSED, End.BROKEN},
-    }
+    assert wrong == {"cheat": {End.PASSED, End.BROKEN}, "honest": {End.HELD, End.REFUSED, End.BROKEN}}
 
 
 def test_the_added_time_is_the_median_of_the_cases_played_twice() -> None:

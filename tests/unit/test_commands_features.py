@@ -64,10 +64,7 @@ def test_a_plan_names_dependencies_in_any_case_of_letters(tmp_path: Path) -> Non
             dict(profile=CYCLE, priority=Priority.LOW),
             "--priority goes with --profile handoff, not with cycle",
         ),
-        (
-            dict(profile=CYCLE, only=["tests"]),
-            "--only goes with validation, not with --profile cycle",
-        ),
+        (dict(profile=CYCLE, only=["tests"]), "--only goes with validation, not with --profile cycle"),
         (dict(profile=CYCLE, task="x", task_file=Path("y")), "--task and --task-file exclude each other"),
         (
             dict(profile=CYCLE, task_file=Path("nowhere")),

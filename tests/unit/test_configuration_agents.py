@@ -89,34 +89,16 @@ def test_a_caller_s_command_replaces_the_agent(tmp_path: Path) -> None:
             "[fixer]\nagent = 'coder'\nenv = ['A']\n[agent.coder]",
             "fixloop.toml: [fixer] env has no effect, because an outside agent has an environment of its own",
         ),
-        (
-            DECLARED + "ack = true",
-            "fixloop.toml: unknown key 'ack' in [agent.coder]; did you mean 'acks'?",
-        ),
-        (
-            DECLARED + "acks = 1",
-            "fixloop.toml: [agent.coder] acks must be true or false, not 1",
-        ),
+        (DECLARED + "ack = true", "fixloop.toml: unknown key 'ack' in [agent.coder]; did you mean 'acks'?"),
+        (DECLARED + "acks = 1", "fixloop.toml: [agent.coder] acks must be true or false, not 1"),
         (
             "[fixer]\nagent = 'a.b'",
             "fixloop.toml: [fixer] agent must be a name of letters, digits, - and _, not 'a.b'",
         ),
-        (
-            "[agent.'a b']",
-            "fixloop.toml: agent must be a name of letters, digits, - and _, not 'a b'",
-        ),
-        (
-            "[agent]\nacks = true",
-            "fixloop.toml: [agent] acks belongs to an agent; write it in [agent.NAME]",
-        ),
-        (
-            "agent = 'coder'",
-            "fixloop.toml: agent must be a table, not 'coder'",
-        ),
-        (
-            "[agent]\ncoder = 'x'",
-            "fixloop.toml: [agent.coder] must be a table, not 'x'",
-        ),
+        ("[agent.'a b']", "fixloop.toml: agent must be a name of letters, digits, - and _, not 'a b'"),
+        ("[agent]\nacks = true", "fixloop.toml: [agent] acks belongs to an agent; write it in [agent.NAME]"),
+        ("agent = 'coder'", "fixloop.toml: agent must be a table, not 'coder'"),
+        ("[agent]\ncoder = 'x'", "fixloop.toml: [agent.coder] must be a table, not 'x'"),
     ],
 )
 def test_an_invalid_declaration_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str) -> None:

@@ -66,8 +66,7 @@ def test_named_specialists_are_the_only_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "blocks"),
-    [("[specialist.security]\n", False), ("strict = true\n[specialist.security]\n", True)],
+    ("text", "blocks"), [("[specialist.security]\n", False), ("strict = true\n[specialist.security]\n", True)]
 )
 def test_tests_outside_the_named_specialists_are_reported(tmp_path: Path, text: str, blocks: bool) -> None:
     configuration = load_configuration(written(tmp_path, {**PROJECT, "fixloop.toml": text}))

@@ -231,10 +231,7 @@ def test_each_call_of_the_project_s_own_test_entry_is_a_check(
         ({"bits/__init__.py": "", "bits/test_bits.py": CASE, "test.py": CASE}, ["-s ."]),
         ({"tests/testcart.py": CASE}, ["-s tests"]),
         ({"tests/__init__.py": "", "tests/test_a.py": CASE}, ["-s tests -t ."]),
-        (
-            {"src/shop/__init__.py": "", "src/shop/test/test_a.py": CASE},
-            ["-s src/shop/test"],
-        ),
+        ({"src/shop/__init__.py": "", "src/shop/test/test_a.py": CASE}, ["-s src/shop/test"]),
         ({"tests/test_a.py": CASE, "tests/b_test.py": CASE}, ["-s tests -p *_test.py", "-s tests"]),
         (
             {
@@ -720,6 +717,59 @@ def test_where_make_is_missing_its_tests_block_a_pass(tmp_path: Path) -> None:
     (entry,) = loaded(tmp_path, installed(tmp_path, programs=("ruff",))).unverified
 
     assert (entry.name, entry.blocks) == ("make test", True)
+
+
+DJANGO = "DJANGO_SETTINGS_MODULE"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"Makefile": f"test:\n\t{DJANGO}=tests.settings \\\n\t\tpytest $${{ARGS:-tests}}\n"},
+        {
+            "tox.ini": f"[testenv]\nsetenv =\n  {DJANGO} = {{env:S:tests.settings}}\n  PYTHONPATH = .\n"
+            "commands = pytest\n"
+        },
+        {
+            "tox.ini": f"[testenv]\nsetenv =\n  {DJANGO}=tests.settings\n  py39: OLD = 1\n  A = {{envname}}\n"
+            "[testenv:x]\nsetenv =\n  {[testenv]setenv}\n  SLOW = 1\ncommands = pytest {posargs}\n"
+            "[testenv:y]\ncommands = pytest\n"
+        },
+        {
+            "tox.toml": f'[env_run_base]\nset_env = {{ {DJANGO} = "tests.settings" }}\ncommands = [["pytest"]]\n'
+        },
+        {
+            "noxfile.py": "def tests(session):\n"
+            f"    session.run('pytest', env={{'{DJANGO}': 'tests.settings', **more}})\n"
+        },
+        {
+            "pyproject.toml": f'[tool.hatch.envs.test.env-vars]\n{DJANGO} = "tests.settings"\n'
+            '[tool.hatch.envs.test.scripts]\nall = "pytest"\n'
+        },
+        {
+            "pyproject.toml": "[tool.pdm.scripts]\n"
+            f'test = {{ cmd = "pytest", env = {{ {DJANGO} = "tests.settings" }} }}\n'
+        },
+    ],
+)
+def test_pytest_gets_the_variables_with_which_the_project_always_calls_it(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": "import pytest\n", **files})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    (command,) = commands_of(configuration)["test-runner"].values()
+    assert command.startswith(f"env {DJANGO}=tests.settings python -m pytest --junitxml")
+
+
+def test_pytest_gets_no_variable_without_which_the_project_calls_it_too(tmp_path: Path) -> None:
+    calls = {"tox.ini": "[testenv]\nsetenv = A = 1\ncommands = pytest\n", "Makefile": "test:\n\tpytest\n"}
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": "import pytest\n", **calls})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    assert commands_of(configuration)["test-runner"] == {"pytest": "python -m pytest --junitxml={junit}"}
 
 
 def test_where_nothing_can_be_checked_the_projects_inside_are_suggested(tmp_path: Path) -> None:

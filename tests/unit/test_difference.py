@@ -519,11 +519,7 @@ POOL = "class A:\n    def run(self, jobs, *, workers=4):\n        with Pool(work
 
 
 @pytest.mark.parametrize(
-    "new",
-    [
-        POOL.replace("Pool(workers)", "Pool(1)"),
-        POOL.replace("Pool(workers)", "Pool(None)"),
-    ],
+    "new", [POOL.replace("Pool(workers)", "Pool(1)"), POOL.replace("Pool(workers)", "Pool(None)")]
 )
 def test_what_a_function_takes_and_no_longer_reads_is_held(new: str) -> None:
     assert held(new, POOL) == {"unread-parameter"}

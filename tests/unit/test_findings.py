@@ -85,10 +85,7 @@ def finished(iteration: int, *rules: str) -> ev.RunFinished:
 def test_each_hold_counts_once_for_each_rule_with_its_answer() -> None:
     agents = Agents(MemoryStore(lambda: datetime(2026, 3, 1, 9, 0, tzinfo=UTC)))
     workflow = agents.start(trusted="commit-0", fixer="outside")
-    for rules, decision in (
-        (("words", "words"), Decision.EXTEND),
-        (("words", "gate"), Decision.REJECT),
-    ):
+    for rules, decision in ((("words", "words"), Decision.EXTEND), (("words", "gate"), Decision.REJECT)):
         agents.apply(workflow, finished(1, *rules))
         agents.apply(workflow, ev.DecisionMade(decision=decision, by="ann"))
 

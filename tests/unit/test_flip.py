@@ -113,8 +113,7 @@ def test_a_file_that_is_no_python_has_nothing_to_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
-    [(4, "deep() == 1000005"), (6, "other() == 1000006"), (8, "last() == 1000007")],
+    ("line", "expected"), [(4, "deep() == 1000005"), (6, "other() == 1000006"), (8, "last() == 1000007")]
 )
 def test_the_failed_assertion_is_changed_even_in_a_branch(line: int, expected: str) -> None:
     text = (

@@ -30,11 +30,7 @@ def test_added_removed_and_changed_files_are_named() -> None:
     before = {"/v/bin/python": "1", "/v/a.pth": "2", "/v/b.py": "3"}
     now = {"/v/bin/python": "1", "/v/b.py": "4", "/v/evil.pth": "5"}
 
-    assert [*changes(before, now)] == [
-        "/v/b.py was changed",
-        "/v/evil.pth was added",
-        "/v/a.pth was removed",
-    ]
+    assert [*changes(before, now)] == ["/v/b.py was changed", "/v/evil.pth was added", "/v/a.pth was removed"]
     assert [*changes(before, before)] == []
 
 

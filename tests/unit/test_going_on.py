@@ -17,8 +17,7 @@ def test_a_process_continues_in_a_queue_that_it_serves() -> None:
 
 
 @pytest.mark.parametrize(
-    "against",
-    [{"serves": {"fixloop.other"}}, {"steps": MOST_STEPS}, {"own_seconds": MOST_SECONDS}],
+    "against", [{"serves": {"fixloop.other"}}, {"steps": MOST_STEPS}, {"own_seconds": MOST_SECONDS}]
 )
 def test_each_bound_returns_the_workflow_to_the_broker(against: dict[str, Any]) -> None:
     assert not may_go_on(ticket("b"), **{**BEGUN, **against})

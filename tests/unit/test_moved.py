@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.configuration.model import Check
-from fixloop.integrity.moved import (
-    Moved,
-    gone,
-    left_out,
-    looked_at,
-    moved_away,
-    percent_of_old_lines,
-    shape,
-)
+from fixloop.integrity.moved import Moved, gone, left_out, looked_at, moved_away, percent_of_old_lines, shape
 from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.protocol.failures import FailureRef
 from workers.commands.check_run import Ran

@@ -259,11 +259,7 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             Failure(name="shop::tests::test1", file="src/lib.rs"),
             "cargo test --no-fail-fast --all-features tests::test1 -- --exact",
         ),
-        (
-            "cargo test",
-            Failure(name="shop::src/lib.rs - Cart::total"),
-            "cargo test --doc Cart::total",
-        ),
+        ("cargo test", Failure(name="shop::src/lib.rs - Cart::total"), "cargo test --doc Cart::total"),
         ("cargo test", Failure(name="shop::src/lib.rs -"), "cargo test --doc src/lib.rs"),
         ("cargo test", Failure(name="build", error_type="E0308"), "cargo test --no-run"),
         ("cargo test", Failure(name="shop", error_type="test binary died"), ""),

@@ -210,11 +210,7 @@ def test_the_suggestion_is_the_tools_fix_or_else_the_rules_help(tmp_path: Path) 
         driver={"rules": rules},
     )
 
-    assert [failure.suggestion for failure in report.failures] == [
-        "Remove `os`",
-        "Remove it.",
-        "",
-    ]
+    assert [failure.suggestion for failure in report.failures] == ["Remove `os`", "Remove it.", ""]
     assert [failure.error_type for failure in report.failures] == ["unused", "unused", "warning"]
 
 

@@ -5,14 +5,7 @@ from itertools import product
 import pytest
 
 from fixloop.protocol.answers import InvalidAnswer, parse_answer
-from fixloop.protocol.messages import (
-    MAIN_AGENT,
-    ORCHESTRATOR,
-    USER,
-    FixItem,
-    FixRequest,
-    Success,
-)
+from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixItem, FixRequest, Success
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.roles import HANDLES, ROUTES, SPECIALIST, ForbiddenRoute, check_route
 from fixloop.protocol.specialists import SPECIALISTS

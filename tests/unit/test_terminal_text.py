@@ -33,14 +33,7 @@ def test_json_keeps_its_meaning_and_has_nothing_hidden(document: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "👩‍👩‍👧 and ❤️‍🔥 and 1️⃣",
-        "می‌خواهم",
-        "क्‍ष",
-        "שלום עולם",
-        "Zoë, naïve, 漢字, ½ → ✓",
-        "line\n\tindented",
-    ],
+    ["👩‍👩‍👧 and ❤️‍🔥 and 1️⃣", "می‌خواهم", "क्‍ष", "שלום עולם", "Zoë, naïve, 漢字, ½ → ✓", "line\n\tindented"],
 )
 def test_ordinary_text_is_kept(text: str) -> None:
     assert visible(text) == text

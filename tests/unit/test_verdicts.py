@@ -88,10 +88,7 @@ def test_a_failed_loop_is_a_failed_phase_with_every_failure_as_a_blocker() -> No
 def test_a_passed_loop_is_a_success_with_the_documents_of_vas() -> None:
     state = ended("unit-test: a -", fixer="command", parent=PARENT)
 
-    result, files = (
-        read_result(phase_answer(state, "vas", CYCLE_ID)),
-        phase_documents(state, "vas"),
-    )
+    result, files = (read_result(phase_answer(state, "vas", CYCLE_ID)), phase_documents(state, "vas"))
 
     assert (result.status, result.issues) == (ResultStatus.SUCCESS, ())
     assert [path.rpartition("/")[2] for path in result.files_written] == list(files)

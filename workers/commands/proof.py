@@ -132,8 +132,12 @@ def _rerun_tests(
     for name in depends if not is_read else []:
         text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
         yield _finding("other-conditions", text, check, name)
-    passed = flips.keys() & {name.partition("[")[0] for name in named(found, "flipped", "passed")}
-    for base, changed in sorted(dict(flips[copy] for copy in sorted(passed, reverse=True)).items()):
+    ended = (named(found, "flipped", outcome) for outcome in ("passed", "failed"))
+    passed, failed = ({name.partition("[")[0] for name in names} & flips.keys() for names in ended)
+    equal = sorted(
+        (copy for copy in passed if flips[copy][1].is_always_run or copy not in failed), reverse=True
+    )
+    for base, changed in sorted(dict(flips[copy] for copy in equal).items()):
         text = f"{base} passes with another expected value, too: what it looks at equals more than itself"
         yield _finding("flip", text, check, base, changed)
 

@@ -52,8 +52,7 @@ def fixed(
     here: Annotated[
         bool,
         Option(
-            "--here",
-            help="Submit the current checkout instead, exactly as it is; cycle, handoff: merged.",
+            "--here", help="Submit the current checkout instead, exactly as it is; cycle, handoff: merged."
         ),
     ] = False,
     merge: Annotated[bool, Option("--merge", help="With --here: merge onto the fixes so far.")] = False,
@@ -137,8 +136,7 @@ def send(
         str, Argument(metavar="TEXT", help="The message; handoff: what to pass on, JSON or text.")
     ],
     action: Annotated[
-        list[str] | None,
-        Option(metavar="TEXT", help="What to do; repeatable; default: the text itself."),
+        list[str] | None, Option(metavar="TEXT", help="What to do; repeatable; default: the text itself.")
     ] = None,
     criterion: Annotated[
         list[str] | None, Option(metavar="TEXT", help="How to tell that it is done.")

@@ -40,8 +40,7 @@ def backup(
 def restore_command(
     file: Annotated[Path, Argument(metavar="FILE", help="What `fixloop backup` wrote.")],
     replace: Annotated[
-        bool,
-        Option("--replace", help="Overwrite workflows that are there in another version."),
+        bool, Option("--replace", help="Overwrite workflows that are there in another version.")
     ] = False,
 ) -> None:
     """

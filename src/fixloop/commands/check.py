@@ -58,8 +58,7 @@ def check(
         ),
     ] = inf,
     changed: Annotated[
-        bool,
-        Option("--changed", help="Run affected tests first; skip the others if these fail."),
+        bool, Option("--changed", help="Run affected tests first; skip the others if these fail.")
     ] = False,
     again: Annotated[
         bool, Option("--again", help="Also repeat what ran on the same tree with the same tools.")

@@ -52,8 +52,7 @@ group: Final = typer.Typer(help="Check the project when an agent wants to stop."
 group.callback()(lambda: None)
 
 Agents = Annotated[
-    list[str],
-    Option("--agent", metavar="NAME", help=f"Repeat or separate by commas: {', '.join(DIALECTS)}."),
+    list[str], Option("--agent", metavar="NAME", help=f"Repeat or separate by commas: {', '.join(DIALECTS)}.")
 ]
 Folder = Annotated[Path, Argument(metavar="PATH", help="The project's folder.")]
 Dry = Annotated[bool, Option("--dry", help="Show the changes, write nothing.")]

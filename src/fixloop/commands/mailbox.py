@@ -35,10 +35,7 @@ RULE: Final = "\n---\n\n"
 def mailbox(
     agent: Annotated[
         str,
-        Argument(
-            metavar="AGENT",
-            help="A name declared in fixloop.toml, or an agent of a cycle or handoff.",
-        ),
+        Argument(metavar="AGENT", help="A name declared in fixloop.toml, or an agent of a cycle or handoff."),
     ],
     wait: Annotated[bool, Option("--wait", help="Wait until there is a message.")] = False,
     minutes: Annotated[float | None, Option(min=0.01, help="--wait: how long at most (30).")] = None,

@@ -22,8 +22,7 @@ def read(
     json: AsJson = False,
     fail_on: Annotated[FailOn, Option(help="The lowest SARIF level that fails.")] = FailOn.ERROR,
     gate: Annotated[
-        float | None,
-        Option(min=0, max=100, help="The minimum coverage in percent.", show_default="none"),
+        float | None, Option(min=0, max=100, help="The minimum coverage in percent.", show_default="none")
     ] = None,
 ) -> None:
     """

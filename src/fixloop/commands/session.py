@@ -53,8 +53,7 @@ ProjectOption = Annotated[
     ),
 ]
 OnlyProject = Annotated[
-    str | None,
-    Option("--project", metavar="NAME", help="Only this project: its name or eight hex digits."),
+    str | None, Option("--project", metavar="NAME", help="Only this project: its name or eight hex digits.")
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 

@@ -47,7 +47,8 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     others = {each: [*each(directory)] for each in OTHER_LANGUAGES}
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
     found += [one for own in others.values() for one in own]
-    known, has_tests = layout.project_files(directory), any(each.runs_tests for each in found)
+    known = [name for name in layout.PROJECT_FILES if (directory / name).is_file()]
+    has_tests = any(each.runs_tests for each in found)
     if known == ["package.json"] or not (known or has_tests):
         for each in other_languages.proposals(directory, is_alone=not known):
             found.append(each._replace(runs_tests=not has_tests))

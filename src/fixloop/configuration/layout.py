@@ -13,6 +13,7 @@ PRUNED = frozenset({"node_modules", "site-packages", "venv", "env", "build", "di
 NOT_SOURCES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "samples", "bench", "benchmarks"}
 )
+# What says that a folder is a project in a known language.
 PROJECT_FILES = (
     *("pyproject.toml", "setup.py", "setup.cfg", "manage.py"),
     *("package.json", "go.mod", "go.work", "Cargo.toml"),
@@ -45,11 +46,6 @@ def sources_of(directory: Path) -> tuple[str, ...]:
     files = (each for each in sorted(directory.glob("*.py")) if each.is_file() and each.stem.isidentifier())
     modules = [each.name for each in files if not any(fnmatch(each.name, name) for name in NOT_MODULES)]
     return (*_folders(directory, "__init__.py"), *modules) or _folders(directory, "*.py")
-
-
-def project_files(directory: Path) -> list[str]:
-    """The files that say that the folder is a project in a known language."""
-    return [name for name in PROJECT_FILES if (directory / name).is_file()]
 
 
 def projects_inside(directory: Path, others: Iterable[str] = ()) -> tuple[str, ...]:

@@ -18,15 +18,19 @@ LAUNCHERS: Final = frozenset(
 )
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
-# tox's substitutions: passed-on arguments with their defaults, and its folders.
+# tox's substitutions: passed-on arguments and variables with their defaults, and its folders.
 _SUBSTITUTIONS: Final = (
-    (re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]"), r"\1"),
+    (re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]|\{env:\w+:([^{}]*)\}"), r"\1\2"),
     (re.compile(r"\{(?:toxinidir|tox_root)\}/?"), "./"),
     (re.compile(r"\{env_?bin_?dir\}/"), ""),
     (re.compile(r"\{env_?python\}"), "python"),
 )
-_ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)\s*[:?]?=\s*(.*)$", re.MULTILINE)
-_VARIABLE: Final = re.compile(r"\$[({](\w+)[)}]")
+_ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)[ \t]*[:?]?=[ \t]*(.*)$", re.MULTILINE)
+_VARIABLE: Final = re.compile(r"(?<!\$)\$[({](\w+)[)}]")
+_DEFAULT: Final = re.compile(r"\$?\$\{\w+:?-([^{}$`]*)\}")
+"""In a shell, and in a Makefile, whose dollar signs are doubled."""
+_NOT_OF_TESTS: Final = re.compile(r"PYTHON|COVERAGE|TOX|PIP_|UV_|VIRTUALENV|(?:PATH|HOME|TMPDIR|\w+FLAGS)=")
+"""Variables that tell the interpreter or a tool where its files are; fixloop sets those that it needs."""
 _TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:\s+[\w./-]+)*\s*:(?!=)")
 
 
@@ -45,6 +49,7 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
     directory, tool = declared.directory, table_in(pyproject, "tool")
     commands = [*_of_tox(declared, pyproject), *_of_nox(directory / "noxfile.py")]
     hatch = table_in(tool, "hatch", "envs")
+    variables = {f"hatch.envs.{name}.scripts": table_in(env, "env-vars") for name, env in hatch.items()}
     for place, scripts in {
         "pdm.scripts": table_in(tool, "pdm", "scripts"),
         "poe.tasks": table_in(tool, "poe", "tasks"),
@@ -52,10 +57,11 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
     }.items():
         for name, script in scripts.items():
             entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
+            given = _given(table_in({"script": script}, "script", "env") | variables.get(place, {}))
             for line in entry if isinstance(entry, list) else [entry]:
                 if isinstance(line, str):
                     line = re.sub(r"\{args(?::([^{}]*))?\}", r"\1", line)
-                    commands += _split(line, f"pyproject.toml: tool.{place}.{name}")
+                    commands += _split(line, f"pyproject.toml: tool.{place}.{name}", given)
     return (*commands, *makefile_and_ci_commands(directory))
 
 
@@ -115,10 +121,17 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
     return None
 
 
-def _split(line: str, why: str) -> Iterator[ProjectCommand]:
-    """The commands of a line of shell, one for each part; without words if only a shell could split them."""
+def _given(variables: Mapping[str, object]) -> tuple[str, ...]:
+    """The variables of tests that are certain, as words before a command."""
+    words = (f"{name}={value}" for name, value in variables.items() if name.isidentifier())
+    return tuple(each for each in words if not _NOT_OF_TESTS.match(each) and not re.search(r"[{}$`]", each))
+
+
+def _split(line: str, why: str, given: tuple[str, ...] = ()) -> Iterator[ProjectCommand]:
+    """The commands of a line of shell, one for each part; without words if only a shell could split them. `given`:
+    variables that are set for it."""
     moved = ""
-    for part in _SEPARATORS.split(line):
+    for part in _SEPARATORS.split(_DEFAULT.sub(r"\1", line)):
         try:
             words = tuple(shlex.split(part, comments=True))
         except ValueError:
@@ -128,13 +141,17 @@ def _split(line: str, why: str) -> Iterator[ProjectCommand]:
         elif words and (moved or any(re.search(r"[|<>`$]|[{}]", word) for word in words)):
             yield ProjectCommand((), why, moved + part.strip())
         elif words:
-            yield ProjectCommand(words, why)
+            yield ProjectCommand((*given, *words), why)
 
 
 def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
     for file in ("tox.ini", "setup.cfg"):
-        for name, section in declared.ini.get(file, {}).items():
+        sections = declared.ini.get(file, {})
+        usual = _tox_variables(sections.get("testenv", {}))
+        for name, section in sections.items():
             if name == "testenv" or name.startswith("testenv:"):
+                own = _tox_variables(section).replace("{[testenv]setenv}", usual)
+                given = _given(dict(_ASSIGNMENT.findall(own or usual)))
                 keys = ("commands_pre", "commands", "commands_post")
                 text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
                 # tox's own folders are outside the project.
@@ -145,9 +162,7 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
                     # `lint: ruff check` of [testenv] is the command of [testenv:lint].
                     place = f"testenv:{factor[0].strip(': ')}" if factor and factor[0][0] != "!" else name
                     line = f"cd {folder} && {line}" if folder else line
-                    for pattern, replacement in _SUBSTITUTIONS:
-                        line = pattern.sub(replacement, line)
-                    yield from _split(line.lstrip("-!@ "), f"{file}: [{place}]")
+                    yield from _split(_substituted(line).lstrip("-!@ "), f"{file}: [{place}]", given)
     for settings, file in (
         (toml_of(declared.directory / "tox.toml"), "tox.toml: "),
         (table_in(pyproject, "tool", "tox"), "pyproject.toml: tool.tox."),
@@ -158,7 +173,19 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
         }.items():
             for words in items_in(table_in({"env": env}, "env").get("commands"), list):
                 if all(isinstance(word, str) for word in words):
-                    yield from _split(shlex.join(words), f"{file}{name}")
+                    given = _given(table_in({"env": env}, "env", "set_env"))
+                    yield from _split(shlex.join(words), f"{file}{name}", given)
+
+
+def _tox_variables(section: Mapping[str, str]) -> str:
+    """One line for each variable that a section sets."""
+    return _substituted(section.get("set_env", section.get("setenv", "")))
+
+
+def _substituted(text: str) -> str:
+    for pattern, replacement in _SUBSTITUTIONS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def _of_nox(path: Path) -> Iterator[ProjectCommand]:
@@ -175,5 +202,11 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
                     for arg in call.args
                     if not (isinstance(arg, ast.Starred) and getattr(arg.value, "attr", "") == "posargs")
                 ]
+                env = next((each.value for each in call.keywords if each.arg == "env"), None)
+                pairs = zip(env.keys, env.values, strict=True) if isinstance(env, ast.Dict) else ()
+                # A computed value is as uncertain as one that only a shell could tell.
+                named = {getattr(key, "value", ""): getattr(value, "value", "$") for key, value in pairs}
                 if words and all(isinstance(word, str) for word in words):
-                    yield ProjectCommand(tuple(map(str, words)), f"{path.name}: session {function.name}")
+                    yield ProjectCommand(
+                        (*_given(named), *map(str, words)), f"{path.name}: session {function.name}"
+                    )

@@ -123,7 +123,7 @@ def _of_kind(project: PythonProject, kind: str) -> Iterator[Proposal]:
         return
     # A project's own addopts may ask for coverage; half of the tests cannot reach a gate set for all of them.
     covering = ("--no-cov",) if coverage_of(project).is_measured else ()
-    command, needs = (*COMMAND, *covering, folder), _needs(project)
+    command, needs = (*_command(project), *covering, folder), _needs(project)
     yield proposal(f"{kind}-test", "pytest", command, folder, *needs, runs_tests=True, paths=(folder,))
 
 
@@ -165,14 +165,14 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
     ignored = (*inside, *(() if scope.paths or project.pytest.is_set else scripts_of(project.directory)))
     words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))
     if gated or coverage.fail_under or coverage.is_measured:
-        command = (*COMMAND, *measuring(project), *words)
+        command = (*_command(project), *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))
         gate = coverage.fail_under or None
         yield proposal(
             "test-runner", "pytest", command, scope.why, *needs, runs_tests=True, coverage_percent=gate
         )
     if not gated:
-        plain, covering = (*COMMAND, *words), ("--no-cov",) if coverage.is_measured else ()
+        plain, covering = (*_command(project), *words), ("--no-cov",) if coverage.is_measured else ()
         calls = {"pytest": (plain, scope.why)}
         for variables, why in _more_calls(project).items():
             calls[" ".join(("pytest", *variables))] = (("env", *variables, *COMMAND, *covering, *words), why)
@@ -181,12 +181,25 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
             yield proposal("test-runner", name, command, why, *own_needs, tool="pytest", runs_tests=True)
 
 
+def _command(project: PythonProject) -> tuple[str, ...]:
+    """pytest with the variables with which the project always calls it."""
+    sets = [variables for _, variables in _calls(project)]
+    always = tuple(each for each in sets[0] if all(each in other for other in sets)) if sets else ()
+    return (*(("env", *always) if always else ()), *COMMAND)
+
+
+def _calls(project: PythonProject) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Where the project calls pytest, but for CI, and with which variables."""
+    for command in project.commands:
+        if arguments_of("pytest", command) is not None and not command.why.startswith(".github"):
+            yield command.why, tuple(takewhile(_ASSIGNMENT.match, command.words))
+
+
 def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
     """The variables with which the project calls pytest once more, next to a call without, each with its place."""
     calls = dict[str, set[tuple[str, ...]]]()
-    for command in project.commands:
-        if arguments_of("pytest", command) is not None and not command.why.startswith(".github"):
-            calls.setdefault(command.why, set()).add(tuple(takewhile(_ASSIGNMENT.match, command.words)))
+    for why, variables in _calls(project):
+        calls.setdefault(why, set()).add(variables)
     return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
 
 

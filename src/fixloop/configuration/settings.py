@@ -66,8 +66,7 @@ class FixerSettings(Section):
         (), "the main agent's command; a string is split as in a shell, but no shell runs it"
     )
     agent: Annotated[values.AgentName, Unset("none")] = _key(
-        "",
-        "instead of a command: a declared outside agent, which reads its mailbox ([how](agents.md))",
+        "", "instead of a command: a declared outside agent, which reads its mailbox ([how](agents.md))"
     )
     timeout_minutes: Annotated[values.MinutesOrOff | None, Unset("as `fix_minutes`")] = _key(
         None, "its time limit"
@@ -158,8 +157,7 @@ class CheckKeys(Section):
         (), "one check; for several, use `[[specialist.NAME.check]]` with `name` and `command`"
     )
     output: Annotated[values.Output, Unset("none")] = _key(
-        "",
-        'how to read the command\'s output if that is its report: `"go-test"`, `"cargo-test"`, `"clippy"`',
+        "", 'how to read the command\'s output if that is its report: `"go-test"`, `"cargo-test"`, `"clippy"`'
     )
     optional: values.Truth = _key(False, "whether a check may be left out if it cannot run")
     fail_on: values.Level = _key(
@@ -287,18 +285,14 @@ class SharedSettings(Section):
         "standard input",
     )
     bundle_fix_request: values.Truth = _key(
-        True,
-        "`false`: the fix request is a separate message, not attached to the failure report",
+        True, "`false`: the fix request is a separate message, not attached to the failure report"
     )
     limits: Annotated[LimitSettings, Before("agent")] = _key(LimitSettings(), "times, windows and attempts")
     workspace: Annotated[WorkspaceSettings, Before("fixer")] = _key(
         WorkspaceSettings(), "how a workspace is prepared"
     )
     base: Annotated[values.Revision, Unset("the merge base with the default branch"), Before("notify")] = (
-        _key(
-            "",
-            'the revision whose failures are ignored, or `"none"` ([how](baseline.md)); `--base` wins',
-        )
+        _key("", 'the revision whose failures are ignored, or `"none"` ([how](baseline.md)); `--base` wins')
     )
     integrity: Annotated[IntegritySettings, Before("agent")] = _key(
         IntegritySettings(), "what a fix may change without asking a person"

@@ -70,12 +70,7 @@ def recheck(
     }
     first, beside = (*parts, None, None)[:2]
     asked = first and Asked(
-        snapshot=snapshot,
-        configuration=first,
-        beside=beside,
-        cache=cache,
-        seals=not changed,
-        changed=changed,
+        snapshot=snapshot, configuration=first, beside=beside, cache=cache, seals=not changed, changed=changed
     )
     for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand passed tests are not needed here.

@@ -26,6 +26,8 @@ class Flip(NamedTuple):
     """The assertion's line in the unchanged test."""
     old: str
     new: str
+    is_always_run: bool = True
+    """Not within a branch, which only some of the test's cases may take."""
 
 
 class Flipped(NamedTuple):
@@ -50,7 +52,8 @@ def flipped(text: str, tests: Mapping[str, int], *, is_near: bool = False) -> Fl
 
 def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
     """Change the first suitable constant."""
-    for statement in (*_statement_at(function.body, line), *_always_run(function.body)):
+    always_run = [*_always_run(function.body)]
+    for statement in (*_statement_at(function.body, line), *always_run):
         for expected in _expected(statement):
             sources = _sources(function, expected.id) if isinstance(expected, ast.Name) else [expected]
             shown = [statement, *sources]
@@ -59,7 +62,8 @@ def _flip(function: Function, line: int, is_near: bool) -> Flip | None:
                 continue
             if sources and all([_change(source, is_near) for source in sources]):
                 sides = zip(old, map(ast.unparse, shown), strict=True)
-                return Flip(statement.lineno, *next((was, now) for was, now in sides if was != now))
+                was, now = next((was, now) for was, now in sides if was != now)
+                return Flip(statement.lineno, was, now, statement in always_run)
     return None
 
 

@@ -51,10 +51,7 @@ SPECIALISTS: Final = (
         "0 critical and 0 high vulnerabilities, no hard-coded secrets",
     ),
     Specialist(
-        "e2e-accessibility",
-        "E2E & Accessibility",
-        "E2E Failures",
-        "All user flows pass, WCAG 2.1 AA 100%",
+        "e2e-accessibility", "E2E & Accessibility", "E2E Failures", "All user flows pass, WCAG 2.1 AA 100%"
     ),
 )
 """In the fixed order of the phases (U2)."""

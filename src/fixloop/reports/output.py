@@ -265,11 +265,6 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
     return (*_of_unittest(output, tree), *points, *others)
 
 
-def failing_files(output: str, tree: SourceTree) -> tuple[Failure, ...]:
-    """Files of tests that could not be loaded, which bun's report leaves out."""
-    return tuple(failure for failure in failing_tests(output, tree) if tree.has_file(failure.name))
-
-
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
     for block in _BLOCK.finditer(output):
         said, method, owner = block["said"].strip("\n"), block["method"], block["owner"]

@@ -16,7 +16,7 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import with_subtests
-from fixloop.reports.output import FAILING, failing_files, failures_in, whole_failure, without_packages
+from fixloop.reports.output import FAILING, failing_tests, failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
@@ -136,7 +136,9 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     if run.exit_code != 0 and not any(report.findings for report in owed.values()):
         if missed := missed_thresholds(run.output):
             return _Verdict(RunOutcome.FAILED, f"{len(missed)} figures of coverage are too low", missed)
-        if files := failing_files(run.output, SourceTree(run.workspace)):
+        # Files of tests that could not be loaded, which bun's report leaves out.
+        tree = SourceTree(run.workspace)
+        if files := tuple(each for each in failing_tests(run.output, tree) if tree.has_file(each.name)):
             return _Verdict(RunOutcome.FAILED, f"{len(files)} files of tests could not be loaded", files)
         reason = f"exit code {run.exit_code}, which no result in its report explains"
         return _Verdict(RunOutcome.ERROR, _with_telling_line(reason, run))

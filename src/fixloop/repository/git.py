@@ -104,11 +104,7 @@ class Git:
             yield self.with_index(Path(folder) / "index")
 
     def run(
-        self,
-        *args: str | Path,
-        stdin: bytes = b"",
-        accept: tuple[int, ...] = (0,),
-        dated: str = "",
+        self, *args: str | Path, stdin: bytes = b"", accept: tuple[int, ...] = (0,), dated: str = ""
     ) -> subprocess.CompletedProcess[bytes]:
         """
         Run one git command. Raises as `explained`, or InfrastructureError if git is missing or too slow.

@@ -75,8 +75,7 @@ def serve(
     webhook_target: Annotated[
         list[str] | None,
         Option(
-            metavar="HOST|NETWORK",
-            help="Also allow webhooks to this non-public target, such as 10.0.0.0/8.",
+            metavar="HOST|NETWORK", help="Also allow webhooks to this non-public target, such as 10.0.0.0/8."
         ),
     ] = None,
     concurrency: Annotated[

@@ -30,7 +30,5 @@ def following(state: Pair, ticket: Ticket) -> list[Ticket]:
 
 
 STEPS: Final = StepHandlers(
-    profile=PAIR,
-    steps={"pass": StepKind(_pass, unfailing=True)},
-    failure=lambda step, why: None,
+    profile=PAIR, steps={"pass": StepKind(_pass, unfailing=True)}, failure=lambda step, why: None
 )
