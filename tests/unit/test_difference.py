@@ -688,6 +688,42 @@ def test_a_new_generator_of_go_and_what_it_wrote_silence_nothing(
     assert bool(findings(changes, SCOPE)) is is_held
 
 
+def test_an_answer_that_a_template_computes_is_no_literal() -> None:
+    scope = Scope(literals([Source("glob.test.js", "assert(match('**/.*', '/a/.b'))")]))
+    new = "function fast(input, dot) { switch (input) { case '**/.*': return `%s`; } }"
+
+    assert not findings([Change("glob.js", "", new % "(?:${dot}\\/)?")], scope)
+    (held_for,) = findings([Change("glob.js", "", new % "a${''}")], scope)
+    assert held_for.text.startswith("what `switch` is compared with holds `**/.*` and its answer")
+
+
+LINUX, LINUX_ONCE = "//go:build linux && go1.18\n", "// +build linux,go1.18\n"
+CODE = "\npackage shop\n"
+
+
+@pytest.mark.parametrize(
+    ("is_held", "old", "new"),
+    [
+        (False, None, LINUX + LINUX_ONCE + CODE),
+        (False, None, "//go:build !windows || (cgo && amd64)\n" + CODE),
+        (False, LINUX_ONCE + CODE, LINUX + LINUX_ONCE + CODE),
+        (False, LINUX + LINUX_ONCE + CODE, LINUX + CODE),
+        (False, LINUX_ONCE + CODE, LINUX.replace("18", "19") + CODE),
+        (True, None, "//go:build linux && never\n" + CODE),
+        (True, None, "// +build never\n" + CODE),
+        (True, None, "//go:build !race\n" + CODE),
+        (True, CODE, LINUX + CODE),
+        (True, CODE, LINUX_ONCE + CODE),
+        (True, LINUX_ONCE + CODE, LINUX.replace("linux", "never") + LINUX_ONCE + CODE),
+        (True, LINUX + CODE, LINUX.replace("linux", "never") + CODE),
+    ],
+)
+def test_a_new_file_of_go_may_be_for_some_platforms_and_a_constraint_may_be_said_anew(
+    is_held: bool, old: str | None, new: str
+) -> None:
+    assert bool(findings([Change("shop.go", old, new)], SCOPE)) is is_held
+
+
 @pytest.mark.parametrize("called", ['check(shown(-1250), "-12.50")', 'row := []any{"owed", -1250, "-12.50"}'])
 def test_a_number_below_zero_is_a_literal_of_tests_in_braces(called: str) -> None:
     scope = Scope(literals([Source("shop_test.go", f"func TestShown(t *testing.T) {{ {called} }}")]))

@@ -222,6 +222,17 @@ def test_subtests_are_distinguished_by_their_names(output: str) -> None:
         ),
         (("ruff", "check", "--output-format", "sarif", "--output-file", "{sarif}", "."), "ruff check ."),
         (("npx", "vitest", "run", "--reporter=junit", "--outputFile={junit}"), "npx vitest run"),
+        (
+            ("mocha", "-r", "esm", "--reporter", "xunit", "--reporter-options", "output={junit}", "t"),
+            "mocha -r esm t",
+        ),
+        (("eslint", ".", "-f", "json", "-o", "{eslint}"), "eslint ."),
+        (("jest", "--ci", "--json", "--outputFile={jest}"), "jest --ci"),
+        (
+            ("node", "--test", "--test-reporter=junit", "--test-reporter-destination={junit}", "t.js"),
+            "node --test t.js",
+        ),
+        (("npm", "run", "json"), "npm run json"),
     ],
 )
 def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: str) -> None:
@@ -239,6 +250,12 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             Failure(name="a.test.ts::math > adds", file="a.test.ts"),
             "npx vitest run a.test.ts -t math adds",
         ),
+        (
+            "npx mocha -r esm t",
+            Failure(name="math of a cart::adds a::b", file="t/a.js"),
+            "npx mocha -r esm t -f math of a cart adds a::b",
+        ),
+        ("npx mocha", Failure(name='math::"before each" hook for "adds"', file="t/a.js"), ""),
         (
             "go test -json -race ./...",
             Failure(name="example.com/shop.v2/cart.TestTotal", file="cart/c_test.go"),

@@ -162,6 +162,15 @@ def test_a_missing_report_is_explained_with_the_output_s_end_and_no_stack_frame(
     assert result.reason.endswith("the command's last error is: Error: no such module")
 
 
+def test_what_eslint_misses_explains_a_missing_report_better_than_where_to_ask(tmp_path: Path) -> None:
+    missed = "ESLint couldn't find an eslint.config.(js|mjs|cjs) file."
+    output = f"Oops! Something went wrong! :(\n\n{missed}\n\nPlease stop by\nhttps://chat.example to chat."
+
+    result = judged(tmp_path, ("eslint", "{junit}"), 2, output)
+
+    assert result.reason.endswith(f"the command's last error is: {missed}")
+
+
 def test_an_unexplained_exit_code_is_explained_with_the_last_line_that_says_error(tmp_path: Path) -> None:
     output = "Error: could not write a.tsbuildinfo: read-only file system\nErrors  1 error\nreport written\n"
 

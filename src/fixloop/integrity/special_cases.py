@@ -33,9 +33,14 @@ _MANY: Final = rf"(?:\[ \] \w+ )?[\[{{] (?:{_ONE} (?:, )?){{2,50}}[\]}}]"
 _LITERAL: Final = rf"(?:{_MANY}|{_ONE})"
 _COLLECTION: Final = re.compile(_MANY)
 _BELOW_ZERO: Final = re.compile(r"(?<=[(,=\[{:] )- \d[\w.]*")
+# A text that a variable continues, in a template or by `+`, is computed; after an answer a statement may begin.
+_ENDS: Final = (
+    r"(?! (?:\+ )?(?!(?:case|default|if|else|for|while|do|switch|return|break|continue|const|let|var|function|class"
+    r"|throw|try|export|import|async|await|func|fn|pub|as)\b)[A-Za-z_$])"
+)
 _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
-    rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL}) [;}}:,]?"
+    rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL})(?= ){_ENDS}"
 )
 _PAIR: Final = re.compile(rf"(?<!\S)(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
 _PUT: Final = re.compile(
@@ -100,7 +105,7 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         # A key of the product's own words is a rule of its own: "paid->shipped".
         is_joined = is_joined and not (old and literals([old]).issuperset(parts))
         if is_held or is_joined or (is_many and is_answer and not case.is_table):
-            what = "a table" if case.is_table else f"what `{case.place[1]}` is compared with"
+            what = "a table" if case.is_table else f"what `{case.place[1] or 'switch'}` is compared with"
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
             yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
@@ -164,7 +169,9 @@ def _cases(source: Source) -> Iterator[Case]:
             if key is not None and _is_literal(key) and _is_literal(answer):
                 yield Case(place, _text(key), _text(answer), key.lineno, is_table=True)
     for found, line in source.shapes(_BRACES):
-        yield Case(("", found["what"]), _bare(found["asked"]), _bare(found["answer"]), line)
+        # Before `case` stands the end of another statement.
+        what = found["what"] if re.search(r"[\w)\]]", found["what"]) else ""
+        yield Case(("", what), _bare(found["asked"]), _bare(found["answer"]), line)
     for found, line in source.shapes(_PAIR):
         is_table = found["sign"] == ":"
         yield Case(("", found["sign"]), _bare(found["key"]), _bare(found["value"]), line, is_table)

@@ -32,6 +32,12 @@ _GENERATED: Final = re.compile(r"@generated\b|\bDO NOT EDIT\b")
 _PROGRAM: Final = re.compile(
     r"(?://(?!go:build|.*\+build).*\n|\s)*//(?:go:build|\s*\+build) ignore\n(?://.*\n|\s)*package main\b"
 )
+_PLATFORMS: Final = re.compile(
+    r"aix|android|darwin|dragonfly|freebsd|illumos|ios|js|linux|netbsd|openbsd|plan9|solaris|wasip1|windows|unix"
+    r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x|wasm|cgo|gc|gccgo|go1\.\d+"
+)
+"""What a build constraint of Go may name without asking for a choice of whoever builds: `race` is one."""
+_BUILD: Final = "build constraint"
 _WRITTEN: Final = re.compile(r'// Code generated (?:by )?"?(\w[\w./-]*\w)')
 _DOCTEST: Final = re.compile(r"^[ \t]*(?:>>>|\.\.\.).*#\s*doctest:.*\+SKIP", re.MULTILINE)
 _RUST: Final = frozenset({"allow", "expect", "ignore", "coverage"})
@@ -82,9 +88,12 @@ def suppressions(source: Source, families: Collection[str] = EVERYTHING) -> Iter
 
 
 def generated(sign: Sign, text: str, directives: Iterable[str]) -> bool:
-    """Whether a file of Go that is new is a program apart, or written by one that a `go:generate` directive starts."""
+    """Whether a file of Go that is new is for some platforms or a program apart, or written by one that a
+    `go:generate` directive starts."""
+    if sign.key.startswith(_BUILD):
+        return bool(text) and (sign.key == _BUILD or _PROGRAM.match(text) is not None)
     if sign.key != "DO NOT EDIT":
-        return sign.key in ("go:build", "+build") and _PROGRAM.match(text) is not None
+        return False
     writer = _WRITTEN.match(text)
     return writer is not None and any(writer[1] in line.split() for line in directives)
 
@@ -113,6 +122,13 @@ def _in_comment(source: Source, comment: Token, families: Collection[str]) -> It
         if not any(_FAMILIES[each].match(comment.text, found.start("what")) for each in families):
             continue
         line = comment.line + comment.text.count("\n", 0, found.start("what"))
+        if what in ("go:build", "+build"):
+            # Go reads the old form only where the new one is missing.
+            if what == "go:build" or not any(each.startswith("//go:build ") for each in source.lines):
+                terms = re.findall(r"[\w.]+", comment.text[found.end("what") :].partition("\n")[0])
+                key = " ".join([_BUILD, *(each for each in terms if not _PLATFORMS.fullmatch(each))])
+                yield source.sign(RULE, key, line, f"`{what}` silences a tool")
+            continue
         # Each listed code is a separate sign, so that removing one yields no new sign.
         for code in re.split(r"\s*,\s*", found["codes"] or found["rules"] or ""):
             key = f"{what} {code}".strip()

@@ -167,9 +167,11 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
     return told
 
 
-_REPORT: Final = re.compile(r"\{(?:junit|sarif|coverage)\}")
-_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--reporter=.*|--cov-fail-under=0")
-_RUNNERS: Final = {"pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "go", "cargo"}
+_REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")
+_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--json")
+_RUNNERS: Final = frozenset(
+    ("pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "mocha", "go", "cargo")
+)
 _SETTINGS: Final = frozenset({"-o", "-c", "-p"})
 """pytest's options with settings, without which a test may not be found."""
 _OPTION: Final = re.compile(r"--?\w")
@@ -187,8 +189,9 @@ def without_reports(argv: Sequence[str]) -> tuple[str, ...]:
                 kept.pop()
         elif not _REPORT.search(part) and not _FOR_REPORTS.fullmatch(part):
             kept.append(part)
-    if "sarif" in kept:  # a person reads the tool's default format instead
-        place = kept.index("sarif")
+    # A person reads the tool's default format instead.
+    for form in {"sarif", "xunit", "json"}.intersection(kept) if len(kept) < len(argv) else ():
+        place = kept.index(form)
         del kept[place - 1 if _OPTION.match(kept[place - 1]) else place : place + 1]
     return tuple(kept)
 
@@ -228,6 +231,8 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             # vitest joins suite titles with " > " in a report, and with a space in its filter.
             title = last.replace(" > ", " ")
             return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
+        case "mocha", _ if not last.startswith('"'):  # the name of a hook, which no filter finds
+            return (*runner, *rest, "-f", failure.name.replace("::", " ", 1))
         case "go", ("test", *options):
             # A word with neither a dot nor a slash is the value of an option, not a package.
             kept = takewhile(lambda part: part.startswith("-") or not {".", "/"} & set(part), options)

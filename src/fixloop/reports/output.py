@@ -54,7 +54,7 @@ _BANNER: Final = re.compile(
 """What npm and pnpm print around a script: its package and name, its command, and that it failed."""
 FAILING: Final = re.compile(
     r"^[ >]*(?:not ok\b|\[?(?i:(?:npm )?(?:fail(?:ed|ure)?|error|fatal|panic))\b|[✗✖✘×] (?!\d+ problems? \(0)).*"
-    r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*",
+    r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*|^ESLint couldn't .*",
     re.MULTILINE,
 )
 # pnpm begins each line of a workspace's package with its folder and script, the first one with `$`; turbo with its name
