@@ -266,6 +266,7 @@ EQUALITY = {
     "class A:\n    __eq__ = lambda self, other: True": "class A:\n    __eq__ = object.__eq__",
     "class A(int):\n    def __bool__(self): return True": "class Missing:\n    def __bool__(self): return False",
     "class A(float):\n    def __sub__(self, other): return 0.0": "class A(float):\n    def __repr__(self): return 'A'",
+    "class A(list):\n    def __bool__(self): return True": "class A(object):\n    def __bool__(self): return False",
     "class A:\n    def __hash__(self): return 1": "class A:\n    def __hash__(self): return hash(self.x)",
     "class A(int):\n    def __eq__(self, other): return isinstance(other, int)": (
         "class A:\n    def __eq__(self, other): return isinstance(other, A)"

@@ -98,7 +98,7 @@ def _constant_comparison(source: Source, statement: ast.stmt, owner: ast.ClassDe
             return "" if _uses_other(statement) else name
         case ast.FunctionDef(name=name) if _SPECIAL.fullmatch(name):
             # A marker such as `MISSING` may always be false; a number or a list may not.
-            is_usual = name != "__hash__" and not any(source.dotted(each) in BUILT_IN for each in owner.bases)
+            is_usual = name != "__hash__" and _VALUE_TYPES.isdisjoint(map(source.dotted, owner.bases))
             values = _returned(statement)
             is_constant = bool(values) and all(isinstance(each, ast.Constant) for each in values)
             return name if is_constant and not is_usual else ""
