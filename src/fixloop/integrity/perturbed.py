@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from fixloop.integrity.source import Source
+from fixloop.integrity.source import Function, Source, names_in
 from fixloop.integrity.tool_call import words
 
 RULE: Final = "tested-values-only"
@@ -252,12 +252,16 @@ def newly_opened(old: Iterable[str], new: Iterable[str]) -> dict[str, dict[str, 
 
 
 def keeps_state(sources: Iterable[Source]) -> bool:
-    """Whether a module or class has a collection to be filled later, or functions set globals."""
+    """Whether a module or class has a collection to be filled later, or functions set globals or parts of them."""
     nodes = [node for source in sources for node in source.nodes]
     owners = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef))
-    values = (getattr(node, "value", None) for owner in owners for node in owner.body)
-    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in values)
-    return is_filled or any(isinstance(node, ast.Global) for node in nodes)
+    given = [node for owner in owners for node in owner.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    is_filled = any(node.value and _EMPTY.fullmatch(ast.unparse(node.value)) for node in given)
+    names = {name for node in given for name in names_in(node)}
+    inner = [each for node in nodes if isinstance(node, Function) for each in ast.walk(node)]
+    parts = [node for node in inner if isinstance(node, ast.Attribute | ast.Subscript)]
+    is_set = any(isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in names for node in parts)
+    return is_filled or is_set or any(isinstance(node, ast.Global) for node in nodes)
 
 
 def _entries(lines: Iterable[str], names: Collection[str] = _CARRIED) -> Iterator[dict[str, Any]]:
