@@ -32,12 +32,12 @@ _BRACES: Final = re.compile(
 )
 _MAKER: Final = re.compile(r"(?:\w+\.)*(?:dataclass|define|frozen|attrs|s)(?:\((?!.*\beq=False).*\))?")
 _LEFT_OUT: Final = re.compile(r"\b(?:compare|eq)=False|\bClassVar\b")
-_FIELD: Final = re.compile(r"\bself\.(\w+)")
+_FIELD: Final = re.compile(r"\bself\.(\w+)\b(?! = )")
 _WHOLE: Final = re.compile(r"\bself\b(?!\.)|\bsuper\b")
 _NEARLY: Final = re.compile(r"\b(?:abs|round|isclose|lower|casefold|strip)(?=\()|(?<= )[<>]=?(?= )")
 _KINDS: Final = re.compile(r"\bisinstance\(\w+, ([^()]+|\([^()]*\))\)")
 _Equality = tuple[int, set[str], set[str], set[str]]
-"""Its line, the fields that it compares, what makes it lenient, and all words of the class."""
+"""Its line, the fields that it compares, what makes it lenient, and the words of the class that it leaves out."""
 
 
 def equals_everything(source: Source) -> Iterator[Sign]:
@@ -163,9 +163,9 @@ def _accepts_other_types(branch: ast.If, other: str) -> bool:
 def compares_less(old: Source, new: Source) -> Iterator[Sign]:
     """Classes whose equality newly ignores a field that they have, allows for a difference or accepts other types."""
     before = dict(_equalities(old))
-    for name, (line, fields, means, named) in _equalities(new):
-        _, fields_before, means_before, _ = before.get(name, (0, fields, means, named))
-        if ignored := (fields_before - fields) & named:
+    for name, (line, fields, means, left_out) in _equalities(new):
+        _, fields_before, means_before, _ = before.get(name, (0, fields, means, left_out))
+        if ignored := fields_before & left_out:
             text = f"values of `{name}` with another `{min(ignored)}` are equal now"
             yield new.sign(RULE, name, line, text)
         elif extra := means - means_before:
@@ -181,10 +181,14 @@ def _equalities(source: Source) -> Iterator[tuple[str, _Equality]]:
             text = "\n".join([own, *(bodies.get(method, "") for method in _FIELD.findall(own))])
             # What passes the object itself on, such as `astuple(self)`, may compare everything.
             fields = named if _WHOLE.search(text) else {*_FIELD.findall(text)}
+            reached, asked = set[str](), fields
+            while asked := asked - reached:
+                reached |= asked
+                asked = {each for method in asked for each in _FIELD.findall(bodies.get(method, ""))}
             kinds = BUILT_IN.intersection(re.findall(r"\w+", " ".join(_KINDS.findall(text))))
-            yield name, (methods["__eq__"].lineno, fields, {*_NEARLY.findall(text), *kinds}, named)
+            yield name, (methods["__eq__"].lineno, fields, {*_NEARLY.findall(text), *kinds}, named - reached)
         elif any(_MAKER.fullmatch(ast.unparse(each)) for each in node.decorator_list):
             given = [each for each in node.body if isinstance(each, ast.AnnAssign)]
             left_out = [each for each in given if _LEFT_OUT.search(ast.unparse(each))]
             fields = {ast.unparse(each.target) for each in given if each not in left_out}
-            yield name, (left_out[0].lineno if left_out else node.lineno, fields, set(), named)
+            yield name, (left_out[0].lineno if left_out else node.lineno, fields, set(), named - fields)
