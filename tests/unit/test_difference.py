@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - each line of the tables is one pair.
 
 import ast
+import sys
 import time
 
 import pytest
@@ -877,6 +878,12 @@ def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, 
 
     assert held(code + deep, "x = 1\n") == {"watched"}
     assert held(deep + "y = 1\n", deep) == set()
+
+
+def test_a_file_that_this_python_cannot_read_is_held_with_its_version() -> None:
+    [found] = findings([Change("a.py", "x = 1\n", "x = 1 +\n")], Scope())
+
+    assert f"Python {sys.version_info.major}.{sys.version_info.minor}, on which fixloop runs," in found.text
 
 
 @pytest.mark.heavy
