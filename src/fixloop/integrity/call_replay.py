@@ -238,14 +238,9 @@ def _replayed_call(
         watch.refuses = True
         watch.read.clear()
         watch.refused.clear()
-        line = {
-            **about,
-            "kind": kind,
-            "asked": digest((given, texts)),
-            "of": of,
-            **_result(function, given, own),
-        }
-        return {**line, "sizes": sorted(sizes(given)), "reads": not watch.read <= files.keys()}
+        line = {**about, "kind": kind, "of": of, **_result(function, given, own)}
+        line |= {"asked": digest((given, texts)), "sizes": sorted(sizes(given))}
+        return {**line, "reads": not watch.read <= files.keys()}
 
     opened, given = {*watch.read}, plain((values, named))  # also what the module read when it was imported
     own_line = asked("", (values, named), {}, [])

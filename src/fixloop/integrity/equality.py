@@ -121,12 +121,8 @@ def _uses_other(function: Function | ast.Lambda) -> bool:
     names = (node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     is_named = any(name.id == other and id(name) not in unused for name in names)
     is_lenient = any(isinstance(node, ast.If) and _accepts_other_types(node, other) for node in nodes)
-    is_forced = any(
-        isinstance(node, ast.BoolOp)
-        and isinstance(node.op, ast.Or)
-        and any(isinstance(each, ast.Constant) and each.value for each in node.values)
-        for node in nodes
-    )
+    choices = [node for node in nodes if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)]
+    is_forced = any(isinstance(each, ast.Constant) and each.value for node in choices for each in node.values)
     return not _returned(function) or (is_named and not is_lenient and not is_forced)
 
 
@@ -147,17 +143,11 @@ def _accepts_other_types(branch: ast.If, other: str) -> bool:
     """`if not isinstance(other, Money): return True`, or the same with `isinstance(other, int)`."""
     is_negated = isinstance(branch.test, ast.UnaryOp)
     call = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
-    if (
-        not isinstance(call, ast.Call)
-        or ast.unparse(call.func) != "isinstance"
-        or other not in names_in(call)
-    ):
-        return False
-    returns_true = any(
-        isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
-        for each in branch.body
+    is_kind = (
+        isinstance(call, ast.Call) and ast.unparse(call.func) == "isinstance" and other in names_in(call)
     )
-    return returns_true and (is_negated or not names_in(call).isdisjoint(BUILT_IN))
+    returns_true = any(ast.unparse(each) == "return True" for each in branch.body)
+    return is_kind and returns_true and (is_negated or not names_in(call).isdisjoint(BUILT_IN))
 
 
 def compares_less(old: Source, new: Source) -> Iterator[Sign]:

@@ -116,8 +116,7 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
         others = [pair for pair in pairs if pair[1]["kind"] != "shape" or pair[1]["sizes"] not in sizes]
         found[own["name"]] += _special_case(own, was, others)
     for alone in found.values():
-        if all(alone):
-            yield from filter(None, alone[:1])
+        yield from filter(None, alone[:1] if all(alone) else ())
 
 
 def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
