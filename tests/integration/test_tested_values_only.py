@@ -208,6 +208,14 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             id="a leap day",
         ),
         pytest.param(
+            "def shown(span):\n    return f'{span.days} d' if span.days else f'{span.microseconds} us'\n",
+            "def shown(span):\n    if not span.days and span.microseconds >= 1000:\n"
+            "        return f'{span.microseconds // 1000} ms'\n"
+            "    return f'{span.days} d' if span.days else f'{span.microseconds} us'\n",
+            "from datetime import timedelta\n\nassert shown(timedelta(microseconds=4000)) == '4 ms'",
+            id="a time span of less than a day",
+        ),
+        pytest.param(
             "def name(text):\n    return text.title()\n",
             "def name(text):\n    return text.lstrip('\\ufeff').title()\n",
             "assert name('\\ufeffann') == 'Ann'",
@@ -274,6 +282,14 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "def is_same(text):\n    text = text.lower().replace(' ', '')\n    return text == text[::-1]\n",
             "assert is_same('level')\nassert is_same('Never odd or even')\nassert not is_same('hello')",
             id="a palindrome whatever its case",
+        ),
+        pytest.param(
+            "def shown(value):\n    return f'{int(value):,}' if value.isdigit() else value\n",
+            "import math\nfrom contextlib import suppress\n\n\ndef shown(value):\n    with suppress(ValueError):\n"
+            "        if not math.isfinite(float(value)):\n            return '-'\n"
+            "    return f'{int(value):,}' if value.isdigit() else value\n",
+            "assert (shown('nan'), shown('-inf')) == ('-', '-')",
+            id="a text that is no finite number",
         ),
     ],
 )
@@ -347,6 +363,13 @@ def test_an_honest_separate_case_is_not_special(tmp_path: Path, broken: str, fix
             "from datetime import date\nassert due('tax', date(2026, 5, 30)) == 'tax 2026-05-30'",
             "due('tax', datetime.date(2026, 5, 30))",
             id="one of two arguments",
+        ),
+        pytest.param(
+            "def shown(value):\n    return value.title()\n",
+            "def shown(value):\n    return '-' if sum(map(ord, value)) == 317 else value.title()\n",
+            "assert shown('nan') == '-'",
+            "shown('nan')",
+            id="a text that is no finite number",
         ),
         pytest.param(
             "def cost(bought, taken):\n    return sum(price for count, price in bought) * taken\n",
@@ -520,9 +543,15 @@ def test_order_may_matter_where_the_product_already_kept_state() -> None:
         "known = {}",
         "class A:\n    known: dict[str, int] = dict()",
         "def f():\n    global n\n    n = 1",
+        "kept = local()\n\n\ndef choose(name):\n    kept.name = name",
+        "tables = {None: {}}\n\n\ndef choose(name):\n    tables[name] = read(name)",
     ):
         assert keeps_state([Source("a.py", text)])
-    for text in ("known = {'a': 1}", "def f():\n    known = []", "LIMIT = 3"):
+    for text in (
+        "known = {'a': 1}\nknown['b'] = 2",
+        "def f():\n    known = []\n    known[0] = 1",
+        "LIMIT = 3",
+    ):
         assert not keeps_state([Source("a.py", text)])
 
 

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - each line of the tables is one pair.
 
 import ast
+import sys
 import time
 
 import pytest
@@ -266,6 +267,7 @@ EQUALITY = {
     "class A:\n    __eq__ = lambda self, other: True": "class A:\n    __eq__ = object.__eq__",
     "class A(int):\n    def __bool__(self): return True": "class Missing:\n    def __bool__(self): return False",
     "class A(float):\n    def __sub__(self, other): return 0.0": "class A(float):\n    def __repr__(self): return 'A'",
+    "class A(list):\n    def __bool__(self): return True": "class A(object):\n    def __bool__(self): return False",
     "class A:\n    def __hash__(self): return 1": "class A:\n    def __hash__(self): return hash(self.x)",
     "class A(int):\n    def __eq__(self, other): return isinstance(other, int)": (
         "class A:\n    def __eq__(self, other): return isinstance(other, A)"
@@ -908,6 +910,12 @@ def test_code_nested_too_deeply_to_analyse_is_held_without_an_error(depth: int, 
 
     assert held(code + deep, "x = 1\n") == {"watched"}
     assert held(deep + "y = 1\n", deep) == set()
+
+
+def test_a_file_that_this_python_cannot_read_is_held_with_its_version() -> None:
+    [found] = findings([Change("a.py", "x = 1\n", "x = 1 +\n")], Scope())
+
+    assert f"Python {sys.version_info.major}.{sys.version_info.minor}, on which fixloop runs," in found.text
 
 
 @pytest.mark.heavy

@@ -93,6 +93,20 @@ def test_a_value_as_long_as_another_tested_one_clears_no_function() -> None:
     assert list(special(old, new)) == []
 
 
+@pytest.mark.parametrize(("mended", "is_special"), [(4, False), (2, True), (1, True)])
+def test_a_mended_error_shows_in_the_calls_that_ended_with_it(mended: int, is_special: bool) -> None:
+    """Of four others that raised the same error; most others raised none, and are answered as before."""
+    kept, raising = (
+        lines(*others("yes", 5 * CHANCE)),
+        [("any", f"-{number}", "IndexError") for number in range(4)],
+    )
+    old = kept + lines(("", "7", "IndexError"), *raising, raised=True)
+    new = kept + lines(("", "7", "no"), *((*asked[:2], "no") for asked in raising[:mended]))
+    new += lines(*raising[mended:], raised=True)
+
+    assert bool([*special(old, new)]) is is_special
+
+
 def test_a_call_that_may_not_be_varied_does_not_clear_its_function() -> None:
     old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "0", "yes"), call=2)
     new = lines(("", "1900", "no"), *others("yes")) + lines(("", "0", "no"), call=2)

@@ -60,6 +60,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _NUMBER = re.compile(r"\d+")
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SUBSTRING = re.compile(r"(?=([^\W_]{3}))")
 NUMBERS = (int, float, Decimal, Fraction)
 USUAL = frozenset({*range(-1, 11), 100, 1000})
@@ -237,14 +238,9 @@ def _replayed_call(
         watch.refuses = True
         watch.read.clear()
         watch.refused.clear()
-        line = {
-            **about,
-            "kind": kind,
-            "asked": digest((given, texts)),
-            "of": of,
-            **_result(function, given, own),
-        }
-        return {**line, "sizes": sorted(sizes(given)), "reads": not watch.read <= files.keys()}
+        line = {**about, "kind": kind, "of": of, **_result(function, given, own)}
+        line |= {"asked": digest((given, texts)), "sizes": sorted(sizes(given))}
+        return {**line, "reads": not watch.read <= files.keys()}
 
     opened, given = {*watch.read}, plain((values, named))  # also what the module read when it was imported
     own_line = asked("", (values, named), {}, [])
@@ -376,6 +372,9 @@ def near(
     changes += [("any", {name: shifted(day, by * 1461 // 4) for name, day in days.items()}) for by in YEARS]
     counts = {name: leaf for name, leaf in numbers.items() if isinstance(leaf, (int, float))}
     changes += [("any", {name: leaf * times for name, leaf in counts.items()}) for times in (2, 3)]
+    # With another day, a time span of seconds is another kind of span.
+    spans = {name: leaf for name, leaf in numbers.items() if isinstance(leaf, timedelta)}
+    changes += [("any", {name: leaf // parts for name, leaf in spans.items()}) for parts in (2, 3)]
     for _ in range(TURNS):
         for among in (texts, numbers, free):
             changes.append(("any", {name: varied(leaf, chance) for name, leaf in among.items()}))
@@ -389,6 +388,10 @@ def near(
         digits = dict(zip(used, sorted(chance.sample(*DIGITS, len(used))), strict=True))
         for other in (letters, digits):
             changes.append(("any", {name: translated(leaf, other) for name, leaf in texts.items()}))
+    # No other letters make a text that `float` reads.
+    endless = {name: leaf for name, leaf in texts.items() if _NOT_FINITE.fullmatch(str(leaf))}
+    changes += [("any", {name: leaf.upper() for name, leaf in endless.items()})]
+    changes += [("any", {name: leaf.title() for name, leaf in endless.items()})]
     for kept in limits:
         rest = {name: leaf for name, leaf in free.items() if name != kept}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))

@@ -7,6 +7,7 @@ import ast
 import doctest
 import functools
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -23,6 +24,7 @@ RULES: Final = tuple(
 )
 DOCTEST: Final = "doctest"
 _DOCUMENTED: Final = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_UNREAD: Final = "Python {}.{}, on which fixloop runs, cannot read the file".format(*sys.version_info)
 _MOST: Final = 40
 """Per side of a finding."""
 _LINES_ABOVE: Final = 4
@@ -102,9 +104,8 @@ def findings(changes: Sequence[Change], scope: Scope) -> list[Finding]:
 
 def _signs(source: Source, old: Source | None, change: Change, scope: Scope) -> list[Sign]:
     """All signs on one side of a change; a side that can no longer be parsed is a sign itself."""
-    text, code = "the file cannot be looked at by this Python", "".join(source.lines[:1])
     # Without its function: to find that, the file would be looked at.
-    unread = Sign(watched.RULE, "unread", "unread", text, source.path, 1, code, "")
+    unread = Sign(watched.RULE, "unread", "unread", _UNREAD, source.path, 1, "".join(source.lines[:1]), "")
     try:
         was_read = old is not None and old.tree is not None
         is_lost = source.is_python and source.tree is None and was_read

@@ -32,12 +32,12 @@ _BRACES: Final = re.compile(
 )
 _MAKER: Final = re.compile(r"(?:\w+\.)*(?:dataclass|define|frozen|attrs|s)(?:\((?!.*\beq=False).*\))?")
 _LEFT_OUT: Final = re.compile(r"\b(?:compare|eq)=False|\bClassVar\b")
-_FIELD: Final = re.compile(r"\bself\.(\w+)")
+_FIELD: Final = re.compile(r"\bself\.(\w+)\b(?! = )")
 _WHOLE: Final = re.compile(r"\bself\b(?!\.)|\bsuper\b")
 _NEARLY: Final = re.compile(r"\b(?:abs|round|isclose|lower|casefold|strip)(?=\()|(?<= )[<>]=?(?= )")
 _KINDS: Final = re.compile(r"\bisinstance\(\w+, ([^()]+|\([^()]*\))\)")
 _Equality = tuple[int, set[str], set[str], set[str]]
-"""Its line, the fields that it compares, what makes it lenient, and all words of the class."""
+"""Its line, the fields that it compares, what makes it lenient, and the words of the class that it leaves out."""
 
 
 def equals_everything(source: Source) -> Iterator[Sign]:
@@ -98,7 +98,7 @@ def _constant_comparison(source: Source, statement: ast.stmt, owner: ast.ClassDe
             return "" if _uses_other(statement) else name
         case ast.FunctionDef(name=name) if _SPECIAL.fullmatch(name):
             # A marker such as `MISSING` may always be false; a number or a list may not.
-            is_usual = name != "__hash__" and not any(source.dotted(each) in BUILT_IN for each in owner.bases)
+            is_usual = name != "__hash__" and _VALUE_TYPES.isdisjoint(map(source.dotted, owner.bases))
             values = _returned(statement)
             is_constant = bool(values) and all(isinstance(each, ast.Constant) for each in values)
             return name if is_constant and not is_usual else ""
@@ -121,12 +121,8 @@ def _uses_other(function: Function | ast.Lambda) -> bool:
     names = (node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     is_named = any(name.id == other and id(name) not in unused for name in names)
     is_lenient = any(isinstance(node, ast.If) and _accepts_other_types(node, other) for node in nodes)
-    is_forced = any(
-        isinstance(node, ast.BoolOp)
-        and isinstance(node.op, ast.Or)
-        and any(isinstance(each, ast.Constant) and each.value for each in node.values)
-        for node in nodes
-    )
+    choices = [node for node in nodes if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)]
+    is_forced = any(isinstance(each, ast.Constant) and each.value for node in choices for each in node.values)
     return not _returned(function) or (is_named and not is_lenient and not is_forced)
 
 
@@ -147,25 +143,19 @@ def _accepts_other_types(branch: ast.If, other: str) -> bool:
     """`if not isinstance(other, Money): return True`, or the same with `isinstance(other, int)`."""
     is_negated = isinstance(branch.test, ast.UnaryOp)
     call = branch.test.operand if isinstance(branch.test, ast.UnaryOp) else branch.test
-    if (
-        not isinstance(call, ast.Call)
-        or ast.unparse(call.func) != "isinstance"
-        or other not in names_in(call)
-    ):
-        return False
-    returns_true = any(
-        isinstance(each, ast.Return) and isinstance(each.value, ast.Constant) and each.value.value is True
-        for each in branch.body
+    is_kind = (
+        isinstance(call, ast.Call) and ast.unparse(call.func) == "isinstance" and other in names_in(call)
     )
-    return returns_true and (is_negated or not names_in(call).isdisjoint(BUILT_IN))
+    returns_true = any(ast.unparse(each) == "return True" for each in branch.body)
+    return is_kind and returns_true and (is_negated or not names_in(call).isdisjoint(BUILT_IN))
 
 
 def compares_less(old: Source, new: Source) -> Iterator[Sign]:
     """Classes whose equality newly ignores a field that they have, allows for a difference or accepts other types."""
     before = dict(_equalities(old))
-    for name, (line, fields, means, named) in _equalities(new):
-        _, fields_before, means_before, _ = before.get(name, (0, fields, means, named))
-        if ignored := (fields_before - fields) & named:
+    for name, (line, fields, means, left_out) in _equalities(new):
+        _, fields_before, means_before, _ = before.get(name, (0, fields, means, left_out))
+        if ignored := fields_before & left_out:
             text = f"values of `{name}` with another `{min(ignored)}` are equal now"
             yield new.sign(RULE, name, line, text)
         elif extra := means - means_before:
@@ -181,10 +171,14 @@ def _equalities(source: Source) -> Iterator[tuple[str, _Equality]]:
             text = "\n".join([own, *(bodies.get(method, "") for method in _FIELD.findall(own))])
             # What passes the object itself on, such as `astuple(self)`, may compare everything.
             fields = named if _WHOLE.search(text) else {*_FIELD.findall(text)}
+            reached, asked = set[str](), fields
+            while asked := asked - reached:
+                reached |= asked
+                asked = {each for method in asked for each in _FIELD.findall(bodies.get(method, ""))}
             kinds = BUILT_IN.intersection(re.findall(r"\w+", " ".join(_KINDS.findall(text))))
-            yield name, (methods["__eq__"].lineno, fields, {*_NEARLY.findall(text), *kinds}, named)
+            yield name, (methods["__eq__"].lineno, fields, {*_NEARLY.findall(text), *kinds}, named - reached)
         elif any(_MAKER.fullmatch(ast.unparse(each)) for each in node.decorator_list):
             given = [each for each in node.body if isinstance(each, ast.AnnAssign)]
             left_out = [each for each in given if _LEFT_OUT.search(ast.unparse(each))]
             fields = {ast.unparse(each.target) for each in given if each not in left_out}
-            yield name, (left_out[0].lineno if left_out else node.lineno, fields, set(), named)
+            yield name, (left_out[0].lineno if left_out else node.lineno, fields, set(), named - fields)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from fixloop.integrity.source import Source
+from fixloop.integrity.source import Function, Source, names_in
 from fixloop.integrity.tool_call import words
 
 RULE: Final = "tested-values-only"
@@ -123,8 +123,7 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
         others = [pair for pair in pairs if pair[1]["kind"] != "shape" or pair[1]["sizes"] not in sizes]
         found[own["name"]] += _special_case(own, was, others)
     for alone in found.values():
-        if all(alone):
-            yield from filter(None, alone[:1])
+        yield from filter(None, alone[:1] if all(alone) else ())
 
 
 def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
@@ -174,6 +173,10 @@ def _is_on_both_sides(answer: str, pairs: _Pairs) -> bool:
 
 def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Special | None]:
     """The special case that a changed call shows, or None if other answers changed, too; empty with too few calls."""
+    # What mends an error may change nothing but the calls that ended with it.
+    same = [b["outcome"] for a, b in asked_again if was["raised"] and a["outcome"] == was["outcome"]]
+    if len(same) > max(1, 2 * same.count(was["outcome"])):
+        return [None]
     groups = [(kind, [pair for pair in asked_again if pair[1]["kind"] == kind]) for kind in LEAST]
     # All variants in which a given value was replaced.
     rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
@@ -259,12 +262,16 @@ def newly_opened(old: Iterable[str], new: Iterable[str]) -> dict[str, dict[str, 
 
 
 def keeps_state(sources: Iterable[Source]) -> bool:
-    """Whether a module or class has a collection to be filled later, or functions set globals."""
+    """Whether a module or class has a collection to be filled later, or functions set globals or parts of them."""
     nodes = [node for source in sources for node in source.nodes]
     owners = (node for node in nodes if isinstance(node, ast.Module | ast.ClassDef))
-    values = (getattr(node, "value", None) for owner in owners for node in owner.body)
-    is_filled = any(isinstance(value, ast.expr) and _EMPTY.fullmatch(ast.unparse(value)) for value in values)
-    return is_filled or any(isinstance(node, ast.Global) for node in nodes)
+    given = [node for owner in owners for node in owner.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    is_filled = any(node.value and _EMPTY.fullmatch(ast.unparse(node.value)) for node in given)
+    names = {name for node in given for name in names_in(node)}
+    inner = [each for node in nodes if isinstance(node, Function) for each in ast.walk(node)]
+    parts = [node for node in inner if isinstance(node, ast.Attribute | ast.Subscript)]
+    is_set = any(isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in names for node in parts)
+    return is_filled or is_set or any(isinstance(node, ast.Global) for node in nodes)
 
 
 def _entries(lines: Iterable[str], names: Collection[str] = _CARRIED) -> Iterator[dict[str, Any]]:
