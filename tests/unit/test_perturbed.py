@@ -107,6 +107,21 @@ def test_a_mended_error_shows_in_the_calls_that_ended_with_it(mended: int, is_sp
     assert bool([*special(old, new)]) is is_special
 
 
+def test_another_error_for_all_other_calls_mends_none() -> None:
+    others_raise = [("any", f"-{number}", "KeyError") for number in range(4)]
+    same = lines(*others("yes", 5 * CHANCE))
+    old = same + lines(("", "7", "KeyError"), *others_raise, raised=True)
+    new = (
+        same
+        + lines(("", "7", "no"))
+        + lines(*((*one[:2], "ValueError") for one in others_raise), raised=True)
+    )
+
+    (found,) = special(old, new)
+
+    assert found.name == "dates.is_leap"
+
+
 def test_a_call_that_may_not_be_varied_does_not_clear_its_function() -> None:
     old = lines(("", "1900", "yes"), *others("yes")) + lines(("", "0", "yes"), call=2)
     new = lines(("", "1900", "no"), *others("yes")) + lines(("", "0", "no"), call=2)

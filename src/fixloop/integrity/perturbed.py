@@ -174,8 +174,9 @@ def _is_on_both_sides(answer: str, pairs: _Pairs) -> bool:
 def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Special | None]:
     """The special case that a changed call shows, or None if other answers changed, too; empty with too few calls."""
     # What mends an error may change nothing but the calls that ended with it.
-    same = [b["outcome"] for a, b in asked_again if was["raised"] and a["outcome"] == was["outcome"]]
-    if len(same) > max(1, 2 * same.count(was["outcome"])):
+    same = [b for a, b in asked_again if was["raised"] and a["outcome"] == was["outcome"]]
+    mended = [b for b in same if not b["raised"] or b["outcome"] == own["outcome"]]
+    if len(same) > 1 and 2 * len(mended) > len(same):
         return [None]
     groups = [(kind, [pair for pair in asked_again if pair[1]["kind"] == kind]) for kind in LEAST]
     # All variants in which a given value was replaced.
