@@ -109,7 +109,7 @@ def test_a_mended_error_shows_in_the_calls_that_ended_with_it(mended: int, is_sp
 
 def test_another_error_for_all_other_calls_mends_none() -> None:
     others_raise = [("any", f"-{number}", "KeyError") for number in range(4)]
-    same = lines(*others("yes", 5 * CHANCE))
+    same = lines(*others("yes", 5 * CHANCE), ("any", "x", "rarely"))
     old = same + lines(("", "7", "KeyError"), *others_raise, raised=True)
     new = (
         same
