@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count, cycle
-from typing import Any, Final
+from typing import Final
 
 from redis import Redis
 
@@ -61,7 +61,7 @@ def measured(servers: int, processes: int, seconds: float, broker: str) -> Seque
         for url, _ in zip(cycle(urls), range(processes // OF_A_WORKER), strict=False):
             environment = stage.scripted_environment(url, FIXLOOP_BROKER_URL=broker or url)
             running.enter_context(stage.background(stage.fixloop_worker(OF_A_WORKER), environment))
-        redis = [int(_info(url, "server")["process_id"]) for url in urls]
+        redis = [int(Redis.from_url(url).info("server")["process_id"]) for url in urls]
         worked(urls, broker, processes * 2)
         idle = cpu_seconds(redis)
         time.sleep(IDLE_SECONDS)
@@ -100,11 +100,9 @@ def worked(urls: Sequence[str], broker: str, workflows: int) -> tuple[int, float
 
 def _messages(urls: Sequence[str]) -> int:
     """The number of messages sent to the servers: nothing else here pushes to the left of a list."""
-    return sum(_info(url, "commandstats").get("cmdstat_lpush", {"calls": 0})["calls"] for url in urls)
-
-
-def _info(url: str, section: str) -> Any:
-    return Redis.from_url(url).info(section)
+    return sum(
+        Redis.from_url(url).info("commandstats").get("cmdstat_lpush", {"calls": 0})["calls"] for url in urls
+    )
 
 
 def _machine_seconds() -> float:

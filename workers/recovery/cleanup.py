@@ -71,12 +71,9 @@ def prune_round(store: Store, settings: Settings) -> None:
     # Before the work, so that no other worker of this machine does it within the hour.
     stamp.touch()
     both = with_archive(store, archive_at(settings.archive_dir))
-    for sentence in prune_cache(both, settings.cache_dir, before=_cutoff(store, settings)):
+    before = store.now(0).at - timedelta(days=settings.archive_after_days)
+    for sentence in prune_cache(both, settings.cache_dir, before=before):
         log.info("%s", sentence)
-
-
-def _cutoff(store: Store, settings: Settings) -> datetime:
-    return store.now(0).at - timedelta(days=settings.archive_after_days)
 
 
 def archive_round(store: Store, settings: Settings) -> None:
@@ -87,7 +84,7 @@ def archive_round(store: Store, settings: Settings) -> None:
     now = store.now(0).at
     days_of = settings.archive_after_days_of
     before_of = {project: now - timedelta(days=days) for project, days in days_of.items()}
-    before = _cutoff(store, settings)
+    before = now - timedelta(days=settings.archive_after_days)
     for each in archive_ended(
         store, archive, before=before, before_of=before_of, owner=identity(), most=MOST_PER_ROUND
     ):

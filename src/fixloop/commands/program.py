@@ -137,11 +137,11 @@ def call(words: Sequence[str]) -> int:
         returned = typer.main.get_command(app)(list(words), prog_name="fixloop", standalone_mode=False)
         return returned if isinstance(returned, int) else ExitCode.DONE
     except FixloopError as error:
-        say(_one_sentence(str(error)))
+        say(" ".join(str(error).split()))
         return error.exit_code
     except typer.TyperException as error:
         # Such as `no such command 'stauts'; did you mean 'status'?`
-        text = _one_sentence(error.format_message()).rstrip(".").replace("Value error, ", "")
+        text = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
         text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", "; did you mean")
         context = getattr(error, "ctx", None)
         if context is not None and "did you mean" not in text:
@@ -158,7 +158,3 @@ def call(words: Sequence[str]) -> int:
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
             raise BrokenPipeError from None
         raise
-
-
-def _one_sentence(text: str) -> str:
-    return " ".join(text.split())

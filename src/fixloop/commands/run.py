@@ -205,7 +205,7 @@ def _carry_on(session: Session, workflow: str, *, since: int | None, worker: _Wo
     brings_worker = seen.state.queue or session.settings.is_embedded
 
     def until(now: Standing) -> bool:
-        return _stops(now) or waiting_child(session, workflow) is not None
+        return now.is_settled or now.waits_for == "agent" or waiting_child(session, workflow) is not None
 
     with ExitStack() as running:
         is_needed = not seen.standing.is_settled or _is_telling(session, workflow)
@@ -232,14 +232,10 @@ def _is_telling(session: Session, workflow: str) -> bool:
     return any(held.ticket.step in (NOTIFY, DELIVER) for held in found.tickets)
 
 
-def _stops(now: Standing) -> bool:
-    return now.is_settled or now.waits_for == "agent"
-
-
 def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     seen = look(session, workflow)
     state, now = seen.state, seen.standing
-    if not _stops(now):
+    if not now.is_settled and now.waits_for != "agent":
         child = waiting_child(session, workflow)
         raise Exit(print_result(session, child) if child is not None else ExitCode.INTERRUPTED)
     # Its worker ends with it, perhaps between the last commit and the files.

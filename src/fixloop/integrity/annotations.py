@@ -88,10 +88,9 @@ def _annotations(source: Source) -> dict[tuple[str, str], tuple[str, int]]:
             scope, arguments = source.scope(node.lineno), node.args
             named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             for each in (*named, *(star for star in (arguments.vararg, arguments.kwarg) if star)):
-                found[scope, each.arg] = (_annotation_text(each.annotation), each.lineno)
-            found[scope, ""] = (_annotation_text(node.returns), node.lineno)
+                found[scope, each.arg] = (
+                    ast.unparse(each.annotation) if each.annotation else "",
+                    each.lineno,
+                )
+            found[scope, ""] = (ast.unparse(node.returns) if node.returns else "", node.lineno)
     return found
-
-
-def _annotation_text(annotation: ast.expr | None) -> str:
-    return ast.unparse(annotation) if annotation is not None else ""

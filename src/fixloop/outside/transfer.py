@@ -131,7 +131,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
             continue
         written = {
             "the name of a file": delta.path,
-            redaction.text(shown(delta.path)): _blob(git, delta.new.blob),
+            redaction.text(shown(delta.path)): git.output("cat-file", "blob", delta.new.blob),
         }
         for where, data in written.items():
             if redaction.holds(data) and (name := _exposed_variable(git, delta, data, old, variables)):
@@ -143,7 +143,7 @@ def exposure(git: Git, old: str, new: str, variables: Mapping[str, str]) -> str:
 
 
 def _exposed_variable(git: Git, delta: Delta, data: bytes, old: str, variables: Mapping[str, str]) -> str:
-    before = b"" if delta.is_addition else _blob(git, delta.old.blob)
+    before = b"" if delta.is_addition else git.output("cat-file", "blob", delta.old.blob)
     for name, value in variables.items():
         own = Redaction.of((), {name: value})
         if own.holds(data) and not own.holds(before):
@@ -152,7 +152,3 @@ def _exposed_variable(git: Git, delta: Delta, data: bytes, old: str, variables: 
             if found.returncode != 0:
                 return name
     return ""
-
-
-def _blob(git: Git, blob: str) -> bytes:
-    return git.output("cat-file", "blob", blob)

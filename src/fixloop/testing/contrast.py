@@ -123,13 +123,9 @@ def contrast(
         return Contrast(
             chains=len(tickets),
             ended=len(tickets) - len(chains.unended(list(tickets))),
-            doubled=_more_than_one(client, EFFECTS),
-            repeated=_more_than_one(client, BEGUN),
+            doubled=sum(int(count) > 1 for count in client.hvals(EFFECTS)),
+            repeated=sum(int(count) > 1 for count in client.hvals(BEGUN)),
             seconds=seconds,
             limit_seconds=limit_seconds,
             injuries=sum(applied.took_effect for applied in place.injurer.injuries),
         )
-
-
-def _more_than_one(client: Any, name: str) -> int:
-    return sum(int(count) > 1 for count in client.hvals(name))

@@ -27,7 +27,7 @@ def validated(draft: Draft, key: str, result: PhaseResult) -> None:
         issues = tuple(issue for _, issue in found)
         present = draft.state.iterations[-1].with_(issues_found=issues, blocking=blocking)
         draft.update(iterations=(*draft.state.iterations[:-1], present))
-        target = _target(blocking[0]) if blocking else ORCHESTRATOR
+        target = RESOLVERS.get(kind_of(blocking[0]), "cd") if blocking else ORCHESTRATOR
         draft.record_feedback(key, target, content, is_blocking=bool(blocking))
         conflict = rec.Conflict(
             id=_conflict_id(draft.state.iteration),
@@ -58,7 +58,7 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
     """Start an iteration: each agent that can fix something gets one feedback with all of it (C22, C53)."""
     by_target: dict[str, list[str]] = defaultdict(list)
     for issue in blocking:
-        by_target[_target(issue)].append(issue)
+        by_target[RESOLVERS.get(kind_of(issue), "cd")].append(issue)
     open_iteration(draft)
     order = [agent.key for agent in draft.state.agents]
     for target in sorted(by_target, key=order.index):
@@ -73,10 +73,6 @@ def next_iteration(draft: Draft, key: str, blocking: tuple[str, ...]) -> None:
         draft.agent("cd", status=rec.AgentStatus.WAITING, waits_for=tuple(by_target))
     draft.agent(key, waits_for=tuple(by_target))
     start_ready(draft)
-
-
-def _target(issue: str) -> str:
-    return RESOLVERS.get(kind_of(issue), "cd")
 
 
 def _findings(result: PhaseResult, limits: Limits) -> list[tuple[rec.Severity, str]]:
