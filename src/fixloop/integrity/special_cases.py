@@ -158,10 +158,14 @@ def _cases(source: Source) -> Iterator[Case]:
                     yield Case((scope, what), _text(asked), _text(answer), asked.lineno)
     assigned = (node for node in source.nodes if isinstance(node, ast.Assign | ast.AnnAssign) and node.value)
     names = {id(one.value): ast.unparse(one).partition("=")[0].partition(":")[0].strip() for one in assigned}
+    passing = (node for node in source.nodes if isinstance(node, ast.Return | ast.Yield | ast.Call))
+    passed = {id(each) for node in passing for each in getattr(node, "args", [getattr(node, "value", None)])}
     for table in (node for node in source.nodes if isinstance(node, ast.Dict | ast.List | ast.Tuple)):
         place = (source.scope(table.lineno), names.get(id(table), ""))
         if isinstance(table, ast.Dict):
-            pairs = [*zip(table.keys, table.values, strict=True)]
+            # One that is returned or passed on, with values that are computed, is a record.
+            is_record = id(table) in passed and not all(map(_is_literal, table.values))
+            pairs = [] if is_record else [*zip(table.keys, table.values, strict=True)]
         else:
             rows = [each.elts for each in table.elts if isinstance(each, ast.List | ast.Tuple)]
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]

@@ -60,8 +60,9 @@ class Collector:
                 parent=_context(workflow, span.parent) if span.parent else None,
                 resource=self._resource,
                 attributes=span.attributes,
-                start_time=_nanoseconds(span.start),
-                end_time=_nanoseconds(span.end),
+                # In nanoseconds.
+                start_time=int(span.start.timestamp() * 1_000_000) * 1000,
+                end_time=int(span.end.timestamp() * 1_000_000) * 1000,
                 status=Status(StatusCode.ERROR) if span.is_failed else Status(),
                 instrumentation_scope=_SCOPE,
             )
@@ -131,7 +132,3 @@ class Tracer:
 
 def _context(workflow: str, span: int) -> SpanContext:
     return SpanContext(trace_id(workflow), span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-
-
-def _nanoseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1_000_000) * 1000
