@@ -667,6 +667,28 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
 
 
 @pytest.mark.parametrize(
+    ("is_held", "body"),
+    [
+        (True, "key = f'{hash(x)}'\n    if key == '13245': return 1\n"),
+        (
+            False,
+            "key = x.name\n    if key == '<lambda>':\n        key = f'lambda_{hash(x)}'\n    return key\n",
+        ),
+    ],
+)
+def test_only_what_was_a_checksum_before_is_compared_as_one(is_held: bool, body: str) -> None:
+    assert ("test-literal" in held(f"def total(x):\n    {body}", "")) is is_held
+
+
+def test_a_collection_of_nothing_is_no_literal_of_a_test() -> None:
+    scope = Scope(literals([Source("test_a.py", "assert shown((None, None, None)) == 'MISSING'")]))
+    new = "def shown(x):\n    if x == {}:\n        return 'MISSING'\n    return str(x)\n"
+
+    assert not findings([Change("a.py", "", new.format("(None, None, None)"))], scope)
+    assert findings([Change("a.py", "", new.format("(None, None, 7)"))], scope)
+
+
+@pytest.mark.parametrize(
     ("is_held", "answer"),
     [
         (False, "return {'json': 'application/json', 'apple': x}"),

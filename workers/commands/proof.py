@@ -134,10 +134,8 @@ def _rerun_tests(
         yield _finding("other-conditions", text, check, name)
     ended = (named(found, "flipped", outcome) for outcome in ("passed", "failed"))
     passed, failed = ({name.partition("[")[0] for name in names} & flips.keys() for names in ended)
-    equal = sorted(
-        (copy for copy in passed if flips[copy][1].is_always_run or copy not in failed), reverse=True
-    )
-    for base, changed in sorted(dict(flips[copy] for copy in equal).items()):
+    equal = [copy for copy in passed if flips[copy][1].is_always_run or copy not in failed]
+    for base, changed in sorted(dict(flips[copy] for copy in sorted(equal, reverse=True)).items()):
         text = f"{base} passes with another expected value, too: what it looks at equals more than itself"
         yield _finding("flip", text, check, base, changed)
 

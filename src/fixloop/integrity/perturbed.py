@@ -102,12 +102,8 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
     }
     common = {f"int {number}" for number in (-1, 0, 1)} | {"float 0.0", "float 1.0", "str ''", "bytes b''"}
     # A number may be passed as a text.
-    common |= {
-        f"str '{sign}{number}{end}'"
-        for sign in ("", "-")
-        for number in (0, 1, *numbers)
-        for end in ("", ".0")
-    }
+    forms = [f"str '{sign}{{}}{end}'" for sign in ("", "-") for end in ("", ".0")]
+    common |= {form.format(number) for form in forms for number in (0, 1, *numbers)}
     answers = [len(one) > SHORTEST if isinstance(one, str) else one not in _USUAL for one in written.values()]
     return Values(frozenset(before.keys() | allowed | common), frozenset(written), any(answers))
 

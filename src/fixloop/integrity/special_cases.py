@@ -93,7 +93,7 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
     for case in cases:
         is_number = _NUMBER.fullmatch(case.asked) is not None
         is_word = not is_number and _WORD.fullmatch(case.asked) is not None
-        is_many, is_answer = "," in case.asked, case.answer in known
+        is_many, is_answer = "," in case.asked and _is_distinctive(case.asked), case.answer in known
         if case.place in compared_before and (is_number or is_word or case.is_table):
             continue
         if case.is_table:
@@ -130,17 +130,20 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
 
 def _compared_checksums(source: Source) -> Iterator[tuple[str, int]]:
     """In Python: `sum(map(ord, text)) == 161`, also through a variable, or sought in a table of the module."""
-    kept, tables = set[str](), set[str]()
+    kept, tables = dict[str, int](), set[str]()
     for node in source.nodes:
         if isinstance(node, ast.Assign):
             names = {each.id for each in node.targets if isinstance(each, ast.Name)}
-            kept |= names if _CHECKSUM.search(ast.unparse(node.value)) else set()
+            kept |= (
+                dict.fromkeys(names if _CHECKSUM.search(ast.unparse(node.value)) else (), node.lineno) | kept
+            )
             is_full = not _EMPTY.fullmatch(ast.unparse(node.value))
             tables |= names if is_full and not source.scope(node.lineno) else set()
     for node in source.nodes:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], _COMPARISONS):
             sides = [node.left, *node.comparators]
-            is_checksum = any(names_in(each) & kept or _CHECKSUM.search(ast.unparse(each)) for each in sides)
+            known = {name for name, line in kept.items() if line < node.lineno}
+            is_checksum = any(names_in(each) & known or _CHECKSUM.search(ast.unparse(each)) for each in sides)
             is_sought = isinstance(node.ops[0], ast.In) and names_in(sides[-1]) & tables
             if is_checksum and (is_sought or any(_is_distinctive(_text(each)) for each in sides)):
                 yield ast.unparse(node), node.lineno
