@@ -47,9 +47,7 @@ def _called(words: Sequence[str]) -> int:
             # A log may hold what this terminal's encoding has not; that is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = call(words)
-        sys.stdout.flush()
-        return code
+        return call(words)
     except BrokenPipeError:
         # Nothing more to say, not even when Python flushes at its end.
         try:

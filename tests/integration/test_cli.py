@@ -29,9 +29,10 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_output_on_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_on_a_full_disk_is_one_sentence(tmp_path: Path, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "fixloop.cli", "--help"]
+        command = ["env", f"PYTHONUNBUFFERED={unbuffered}", sys.executable, "-m", "fixloop.cli", "--help"]
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
 
     assert done.returncode == ExitCode.AWAY

@@ -5,6 +5,7 @@ Shows no traceback for anything a user or an operator can fix.
 
 import errno
 import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -135,6 +136,7 @@ def call(words: Sequence[str]) -> int:
                 if not os.path.lexists(word):
                     raise UsageError(f"{word!r} is not UTF-8; write it as text") from None
         returned = typer.main.get_command(app)(list(words), prog_name="fixloop", standalone_mode=False)
+        sys.stdout.flush()
         return returned if isinstance(returned, int) else ExitCode.DONE
     except FixloopError as error:
         say(" ".join(str(error).split()))
