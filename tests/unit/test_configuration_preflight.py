@@ -725,7 +725,10 @@ DJANGO = "DJANGO_SETTINGS_MODULE"
 @pytest.mark.parametrize(
     "files",
     [
-        {"Makefile": f"test:\n\t{DJANGO}=tests.settings \\\n\t\tpytest $${{ARGS:-tests}}\n"},
+        {
+            "Makefile": f"test:\n\tPYTHONPATH=. COVERAGE_FILE=c {DJANGO}=tests.settings \\\n"
+            "\t\tpytest $${ARGS:-tests}\n"
+        },
         {
             "tox.ini": f"[testenv]\nsetenv =\n  {DJANGO} = {{env:S:tests.settings}}\n  PYTHONPATH = .\n"
             "commands = pytest\n"

@@ -670,6 +670,7 @@ def test_a_new_table_of_words_is_held_where_it_has_nothing_but_the_tests_own() -
     ("is_held", "body"),
     [
         (True, "key = f'{hash(x)}'\n    if key == '13245': return 1\n"),
+        (True, "key = f'{hash(x)}'; return 1 if key == '13245' else x\n"),
         (
             False,
             "key = x.name\n    if key == '<lambda>':\n        key = f'lambda_{hash(x)}'\n    return key\n",

@@ -76,16 +76,18 @@ def _changes(claim: Claim) -> list[Change]:
 
 def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:
     """Those of these files that are tests, as the trusted commit has them; else all, as a script may name none."""
-    named = {
-        f"{claim.trusted}:{path}": path for path in sorted(paths) if kind_of(path, claim.trust) is Kind.TEST
-    }
+    named = {f"{claim.trusted}:{path}": path for path in sorted(paths) if _is_test(claim, path)}
     found = texts(claim.git, named, MOST_BYTES)
     if not found and claim.work.holding.ticket.specialist not in NEW_BY_DEFAULT:
         tracked = map(os.fsdecode, tracked_in_tree(claim.git, claim.trusted))
-        tests = islice((path for path in tracked if kind_of(path, claim.trust) is Kind.TEST), _MOST_READ)
+        tests = islice((path for path in tracked if _is_test(claim, path)), _MOST_READ)
         named = {f"{claim.trusted}:{path}": path for path in tests}
         found = texts(claim.git, named, MOST_BYTES)
     yield from (Source(named[name], text) for name, text in found.items())
+
+
+def _is_test(claim: Claim, path: str) -> bool:
+    return kind_of(path, claim.trust) is Kind.TEST
 
 
 def _files_with(git: Git, commit: str, keys: Collection[str], trust: Trust, *kinds: Kind) -> Iterator[Source]:

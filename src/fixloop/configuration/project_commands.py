@@ -29,7 +29,7 @@ _ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)[ \t]*[:?]?=[ \t]*(.*)$", re.MU
 _VARIABLE: Final = re.compile(r"(?<!\$)\$[({](\w+)[)}]")
 _DEFAULT: Final = re.compile(r"\$?\$\{\w+:?-([^{}$`]*)\}")
 """In a shell, and in a Makefile, whose dollar signs are doubled."""
-_NOT_OF_TESTS: Final = re.compile(r"PYTHON|COVERAGE|TOX|PIP_|UV_|VIRTUALENV|(?:PATH|HOME|TMPDIR|\w+FLAGS)=")
+NOT_OF_TESTS: Final = re.compile(r"PYTHON|COVERAGE|TOX|PIP_|UV_|VIRTUALENV|(?:PATH|HOME|TMPDIR|\w+FLAGS)=")
 """Variables that tell the interpreter or a tool where its files are; fixloop sets those that it needs."""
 _TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:\s+[\w./-]+)*\s*:(?!=)")
 
@@ -124,7 +124,7 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
 def _given(variables: Mapping[str, object]) -> tuple[str, ...]:
     """The variables of tests that are certain, as words before a command."""
     words = (f"{name}={value}" for name, value in variables.items() if name.isidentifier())
-    return tuple(each for each in words if not _NOT_OF_TESTS.match(each) and not re.search(r"[{}$`]", each))
+    return tuple(each for each in words if not NOT_OF_TESTS.match(each) and not re.search(r"[{}$`]", each))
 
 
 def _split(line: str, why: str, given: tuple[str, ...] = ()) -> Iterator[ProjectCommand]:

@@ -17,7 +17,7 @@ from fixloop.configuration import layout, own_tests
 from fixloop.configuration.declarations import OTHERS, SIGNS, Declarations, declarations_of, toml_of
 from fixloop.configuration.linters import linters, scanners
 from fixloop.configuration.model import Need, Proposal, proposal
-from fixloop.configuration.project_commands import arguments_of
+from fixloop.configuration.project_commands import NOT_OF_TESTS, arguments_of
 from fixloop.configuration.python_project import (
     PythonProject,
     Tests,
@@ -182,9 +182,9 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
 
 
 def _command(project: PythonProject) -> tuple[str, ...]:
-    """pytest with the variables with which the project always calls it."""
-    sets = [variables for _, variables in _calls(project)]
-    always = tuple(each for each in sets[0] if all(each in other for other in sets)) if sets else ()
+    """pytest with the variables of tests with which the project always calls it."""
+    sets = [{each for each in words if not NOT_OF_TESTS.match(each)} for _, words in _calls(project)]
+    always = sorted(set.intersection(*sets)) if sets else []
     return (*(("env", *always) if always else ()), *COMMAND)
 
 

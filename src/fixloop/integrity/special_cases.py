@@ -142,7 +142,7 @@ def _compared_checksums(source: Source) -> Iterator[tuple[str, int]]:
     for node in source.nodes:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], _COMPARISONS):
             sides = [node.left, *node.comparators]
-            known = {name for name, line in kept.items() if line < node.lineno}
+            known = {name for name, line in kept.items() if line <= node.lineno}
             is_checksum = any(names_in(each) & known or _CHECKSUM.search(ast.unparse(each)) for each in sides)
             is_sought = isinstance(node.ops[0], ast.In) and names_in(sides[-1]) & tables
             if is_checksum and (is_sought or any(_is_distinctive(_text(each)) for each in sides)):
