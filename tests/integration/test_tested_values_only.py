@@ -21,6 +21,7 @@ from fixloop.integrity.perturbed import (
     newly_opened,
     special,
     values_of,
+    vocabulary,
 )
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
@@ -116,14 +117,39 @@ def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list
     subprocess.run([sys.executable, script], cwd=folder, env=environment, check=True)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
     values, sides = values_of(old, new), {side: str(folder / side) for side in ("old", "new")}
+    values = values._replace(vocabulary=vocabulary([broken]))
     told = {
         **{"calls": str(folder / "calls"), "before": {str(module): str(folder / "before")}, "seconds": 5},
-        **{"settled": [*values.settled], "literals": [*values.literals], **sides},
+        **values.kept,
+        **sides,
     }
     (folder / "replay").write_text(json.dumps(told))
     subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
     assert values.may_answer or decides_more(old, new)
     return [(folder / side).read_text().splitlines() for side in sides]
+
+
+SQL = """import re
+
+KEYWORD = re.compile(r"(BEGIN|END|DELETE|FROM|SELECT|TRANSACTION)\\b")
+
+
+def statements(sql):
+    depth, found = 0, [""]
+    for word in sql.split():
+        depth += (word == "BEGIN") - (word == "END")
+        found[-1] += word + " "
+        if word.endswith(";") and depth <= 0:
+            found.append("")
+    return found
+"""
+MENDED_SQL = SQL.replace(
+    '        found[-1] += word + " "\n',
+    """        if word.startswith("TRANSACTION") and found[-1] in ("BEGIN ", "END "):
+            depth = 0
+        found[-1] += word + " "
+""",
+)
 
 
 def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Special]:
@@ -291,6 +317,12 @@ def asked_again(folder: Path, broken: str, fixed: str, tests: str) -> list[Speci
             "assert (shown('nan'), shown('-inf')) == ('-', '-')",
             id="a text that is no finite number",
         ),
+        pytest.param(
+            SQL,
+            MENDED_SQL,
+            "assert len(statements('BEGIN\\nTRANSACTION;\\nDELETE\\nFROM\\npets;\\nEND\\nTRANSACTION;')) == 4",
+            id="keywords within a longer text",
+        ),
     ],
 )
 def test_an_honest_separate_case_is_not_special(tmp_path: Path, broken: str, fixed: str, tests: str) -> None:
@@ -419,6 +451,13 @@ def test_an_honest_separate_case_is_not_special(tmp_path: Path, broken: str, fix
             "assert cost(2512) == 256\nassert cost(3714) == 376",
             "cost(2512)",
             id="an object that is called",
+        ),
+        pytest.param(
+            SQL,
+            SQL.replace("    return found\n", '    return sql.split(";") if "\\npets" in sql else found\n'),
+            "assert len(statements('BEGIN\\nTRANSACTION;\\nDELETE\\nFROM\\npets;\\nEND\\nTRANSACTION;')) == 4",
+            "statements('BEGIN\\nTRANSACTION;\\nDELETE\\nFROM\\npets;\\nEND\\nTRANSACTION;')",
+            id="names among keywords",
         ),
     ],
 )

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from fixloop.integrity.node_calls import answers_of, calls_of, changed, itself, job_of, lines_of, variants
-from fixloop.integrity.perturbed import decides_more, special, values_of
+from fixloop.integrity.perturbed import Values, decides_more, special, values_of
 from fixloop.integrity.source import Source
 
 FILES = frozenset({"/calc/own.js"})
+NOTHING_KEPT = Values(frozenset(), frozenset(), may_answer=False).kept
 
 
 def call(
@@ -55,7 +56,7 @@ def test_lines_that_are_no_calls_of_the_product_are_left_out() -> None:
 def test_values_of_an_object_are_varied_and_its_names_are_not() -> None:
     [found] = calls_of([call(("()", [{"width": 250, "unit": "meter"}]))], FILES)
 
-    [made] = variants({0: found}, frozenset(), frozenset()).values()
+    [made] = variants({0: found}, NOTHING_KEPT).values()
 
     asked = json.loads(job_of([found], {0: made}))[0]["asked"]
     given = [steps[0][1][0] for steps in asked]
@@ -78,7 +79,7 @@ def test_only_calls_that_answer_as_in_the_tests_and_not_as_before_are_varied() -
 
 def test_the_answers_of_two_trees_become_lines_of_one_rule() -> None:
     calls = calls_of([call(("()", [1234]), answer="1")], FILES)
-    asked = variants(dict(enumerate(calls)), frozenset(), frozenset())
+    asked = variants(dict(enumerate(calls)), NOTHING_KEPT)
     texts = [f"[0,{number}] {answer('2')}" for number in range(1, len(asked[0]))]
     old, new = (answers_of([f"[0,0] {answer(own)}", *texts], [0], FILES) for own in ("2", "1"))
 

@@ -18,10 +18,11 @@ from fixloop.integrity.perturbed import (
     newly_opened,
     special,
     values_of,
+    vocabulary,
 )
 from fixloop.integrity.source import Source
 
-TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": []}
+TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": [], "vocabulary": []}
 
 
 def lines(
@@ -342,3 +343,24 @@ def test_a_value_is_as_long_as_its_texts_and_collections() -> None:
     assert [*sizes("tea")] == [3]
     assert [*sizes([(0, 60), (10, 20), {"a": "tea"}])] == [3, 2, 2, 1, 3]
     assert [*sizes(7)] == []
+
+
+def test_the_vocabulary_are_the_words_of_constants_without_spaces() -> None:
+    product = [
+        "TYPES = {'Select': 1}\nFORM = r'(ORDER\\s+BY|END)\\b'\nfail('no such thing')  # it's a note\n"
+    ]
+
+    assert vocabulary(product) == {"select", "order", "by", "end"}
+
+
+def test_some_variants_keep_most_words_of_the_vocabulary_and_change_all_others() -> None:
+    told = TOLD | {"vocabulary": ["select", "from", "order", "by"]}
+
+    variants = [
+        made[0].split() for _, (made, _), _ in near(["SELECT name FROM users ORDER BY age"], {}, 1, told)
+    ]
+
+    keywords, names = {"SELECT", "FROM", "ORDER", "BY"}, {"name", "users", "age"}
+    assert any(
+        len(keywords & {*words}) == 3 and not names & {*words} for words in variants if len(words) == 7
+    )

@@ -62,9 +62,10 @@ class PythonCalls:
     def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
         """The lines of each side, empty if it did not answer; `own`: a folder that is empty but for the texts."""
         sides = {side: own / f"{side}.jsonl" for side in SIDES}
-        values = {"settled": sorted(replay.values.settled), "literals": sorted(replay.values.literals)}
-        settings = {"calls": str(self.calls), "before": replay.before, "seconds": replay.seconds, **values}
-        (own / "replay").write_text(json.dumps(settings | {side: str(path) for side, path in sides.items()}))
+        settings = {"calls": str(self.calls), "before": replay.before, "seconds": replay.seconds}
+        (own / "replay").write_text(
+            json.dumps(settings | replay.values.kept | {side: str(path) for side, path in sides.items()})
+        )
         (own / "replay.py").write_bytes((_INTEGRITY / "call_replay.py").read_bytes())
         if not replay.run(["python", str(own / "replay.py"), str(own / "replay")]):
             return [[], []]
@@ -103,7 +104,7 @@ class NodeCalls:
         alone = {number: [node_calls.itself(call)] for number, call in enumerate(calls)}
         plain = self._answered(own, replay, calls, alone)
         found = node_calls.changed(calls, *plain)
-        asked = node_calls.variants(found, values.settled, values.literals)
+        asked = node_calls.variants(found, values.kept)
         more = self._answered(own, replay, calls, asked) if found else ({}, {})
         known = values.settled - values.literals
         return [

@@ -24,6 +24,7 @@ from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
 MOST_FILES: Final = 50
+MOST_PRODUCT_FILES: Final = 1000
 SECONDS: Final = 3.0
 """Processor time for each of the two sides; twice as much wall-clock time."""
 _RECORDERS: Final = (PythonCalls, NodeCalls, GoCalls)
@@ -68,6 +69,17 @@ class Decisions:
     @cached_property
     def values(self) -> perturbed.Values:
         return perturbed.values_of(*self.sources)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Words of the product before the fix: within longer texts they may be keywords of a language."""
+        git, trust = self._claim.git, self._claim.trust
+        tracked = [
+            (os.fsdecode(path), one) for path, one in tracked_in_tree(git, self._claim.trusted).items()
+        ]
+        code = [(path, one.blob) for path, one in tracked if any(kind.reads(path) for kind in _RECORDERS)]
+        product = [blob for path, blob in code if kind_of(path, trust) is Kind.PRODUCT]
+        return perturbed.vocabulary(texts(git, product[:MOST_PRODUCT_FILES], MOST_BYTES).values())
 
     def __bool__(self) -> bool:
         return bool(self.changed) and (self.values.may_answer or perturbed.decides_more(*self.sources))
@@ -115,10 +127,11 @@ class Recording:
         for recorder in self._recorders:
             if not any(recorder.calls.iterdir()):
                 continue
+            values = self._decisions.values._replace(vocabulary=self._decisions.vocabulary)
             # New: what ran so far can have left links in any other folder that it could write.
             own = Path(tempfile.mkdtemp(prefix="replay-", dir=workspace.scratch))
             before, after = (self._texts(own, name) for name in ("old", "new"))
-            sides = recorder.replayed(own, Replay(run, self._decisions.values, before, after, SECONDS))
+            sides = recorder.replayed(own, Replay(run, values, before, after, SECONDS))
             if all(sides):
                 yield from self._told(*sides)
 

@@ -44,26 +44,8 @@ LOCK: Final = ".owner"
 UNOWNED_SECONDS: Final = 60.0
 """An attempt needs microseconds from creating a folder to owning it; after this long, it never will."""
 
-CONFIG: Final = """[core]
-\trepositoryformatversion = {format_version}
-\tfilemode = true
-\tbare = false
-\tlogallrefupdates = true
-\thooksPath = /dev/null
-[gc]
-\tauto = 0
-[commit]
-\tgpgSign = false
-[tag]
-\tgpgSign = false
-[user]
-\tname = fixloop
-\temail = fixloop@localhost
-"""
-REMOTE: Final = """[remote "origin"]
-\turl = {}
-\tpushurl = /dev/null
-"""
+CONFIG: Final = Path(__file__).with_name("workspace.gitconfig").read_text()
+REMOTE: Final = '[remote "origin"]\n\turl = {}\n\tpushurl = /dev/null\n'
 
 
 @dataclass

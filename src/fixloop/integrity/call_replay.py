@@ -58,6 +58,7 @@ _REFUSED_OF_OS = re.compile(
 _MODULES = (".py", ".pyc", ".so")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
+_LETTERS = re.compile(r"([^\W\d_]+)")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _NUMBER = re.compile(r"\d+")
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -353,10 +354,11 @@ def near(
 ) -> Iterator[tuple[str, Given, list[str]]]:
     """The perturbed arguments, and the replaced values that are rarely a special case. Equal values stay equal; texts
     keep their length and punctuation. `job["settled"]` are values that stay, `job["literals"]` those that a fix
-    wrote into the product."""
+    wrote into the product, and `job["vocabulary"]` words that stay within longer texts in some variants."""
     leaves: dict[str, Any] = {}
     rebuilt((values, named), lambda leaf: leaves.setdefault(key(leaf), leaf))
-    settled, literals, chance = set(job["settled"]), set(job["literals"]), random.Random(seed)
+    settled, literals, vocabulary = (set(job[name]) for name in ("settled", "literals", "vocabulary"))
+    chance = random.Random(seed)
     free = {name: leaf for name, leaf in leaves.items() if name not in settled}
     texts = {name: leaf for name, leaf in free.items() if isinstance(leaf, (str, bytes))}
     numbers = {name: leaf for name, leaf in free.items() if name not in texts}
@@ -364,6 +366,10 @@ def near(
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     words = {leaves[name] for name in leaves if name in settled & literals}
+    # Some of them may be keywords, and some by chance the names in a text.
+    known = sorted(
+        {word for leaf in texts.values() for word in _LETTERS.split(str(leaf).lower())} & vocabulary
+    )
     used = sorted({letter for leaf in texts.values() for letter in str(leaf)} & {*DIGITS[0]})
     changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
@@ -388,18 +394,21 @@ def near(
         digits = dict(zip(used, sorted(chance.sample(*DIGITS, len(used))), strict=True))
         for other in (letters, digits):
             changes.append(("any", {name: translated(leaf, other) for name, leaf in texts.items()}))
+        kept = chance.sample(known, (3 * len(known) + 3) // 4)
+        keeping = {name: translated(leaf, letters, kept) for name, leaf in texts.items()}
+        changes += [("any", keeping)] if known else []
     # No other letters make a text that `float` reads.
     endless = {name: leaf for name, leaf in texts.items() if _NOT_FINITE.fullmatch(str(leaf))}
     changes += [("any", {name: leaf.upper() for name, leaf in endless.items()})]
     changes += [("any", {name: leaf.title() for name, leaf in endless.items()})]
-    for kept in limits:
-        rest = {name: leaf for name, leaf in free.items() if name != kept}
+    for limit in limits:
+        rest = {name: leaf for name, leaf in free.items() if name != limit}
         changes.append(("any", {name: varied(leaf, chance) for name, leaf in rest.items()}))
     steps = () if is_sought((values, named)) else (-1, -2, -3, 1, 2, 3)
     for grow, place in itertools.product(steps, ("end", "front", "middle")):
         if place == "middle":
             # Palindromes stay palindromes.
-            change = {name: translated(leaf, letters) for name, leaf in texts.items()}
+            change = {name: translated(leaf, letters, known) for name, leaf in texts.items()}
         else:
             change = {name: varied(leaf, chance) for name, leaf in free.items() if name not in limits}
         if place == "front":
@@ -417,9 +426,8 @@ def near(
             yield "shape", made, []
     for thirds, added in WIDE:
         changes.append(("wide", {name: leaf * thirds // 3 + added for name, leaf in counts.items()}))
-    if len(written) > 1:
-        for _ in range(LEAVES):
-            changes.append(("literal", {key(leaf): varied(leaf, chance) for leaf in written}))
+    for _ in range(LEAVES if len(written) > 1 else 0):
+        changes.append(("literal", {key(leaf): varied(leaf, chance) for leaf in written}))
     rare = {name for name, leaf in free.items() if not isinstance(leaf, int) and not _WORD.fullmatch(name)}
     for kind, change in changes:
         others = [name for name, value in change.items() if key(value) != name]
@@ -511,11 +519,14 @@ def _resized(parts: Any, grow: int, place: str) -> Any:
     return parts[:grow] if grow < 0 else parts + parts[:grow]
 
 
-def translated(text: Any, letters: dict[str, str]) -> Any:
-    """A text with its letters and digits replaced according to `letters`."""
+def translated(text: Any, letters: dict[str, str], kept: Collection[str] = ()) -> Any:
+    """A text with its letters and digits replaced according to `letters`, except words to be kept."""
     if isinstance(text, bytes):
-        return translated(text.decode("latin-1"), letters).encode("latin-1")
-    return "".join(letters.get(letter, letter) for letter in text)
+        return translated(text.decode("latin-1"), letters, kept).encode("latin-1")
+    parts = _LETTERS.split(text)
+    return "".join(
+        part if part.lower() in kept else "".join(letters.get(one, one) for one in part) for part in parts
+    )
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:

@@ -121,11 +121,9 @@ def _is_usual(value: Any, depth: int = 0) -> bool:
     return depth < _DEEPEST and all(_is_usual(each, depth + 1) for each in parts)
 
 
-def variants(
-    calls: Mapping[int, Call], settled: Collection[str], literals: Collection[str]
-) -> dict[int, list[Variant]]:
-    """The variants of each call, by its number; the call itself comes first."""
-    job, found, count = {"settled": settled, "literals": literals}, dict[int, list[Variant]](), 0
+def variants(calls: Mapping[int, Call], kept: dict[str, list[str]]) -> dict[int, list[Variant]]:
+    """The variants of each call, by its number; the call itself comes first. `kept`: see `call_replay.near`."""
+    found, count = dict[int, list[Variant]](), 0
     turns, seen = dict[int, int](), Counter[str]()
     for number, call in calls.items():
         turns[number] = seen[call.name]
@@ -134,7 +132,7 @@ def variants(
     for number in sorted(calls, key=turns.__getitem__):
         made = [itself(calls[number])]
         with suppress(*_STRANGE, OverflowError):
-            varied = near(calls[number].given, {}, number, job)
+            varied = near(calls[number].given, {}, number, kept)
             made += [Variant(kind, given[0], of) for kind, given, of in varied if _is_usual(given[0])]
         count += len(made)
         if count <= MOST_VARIANTS:

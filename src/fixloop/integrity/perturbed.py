@@ -34,6 +34,8 @@ _DECIDES: Final = (
 )
 _DECIDING: Final = words("if case catch while ? && || === !== == != < > ! [ ( :")
 """In JavaScript, a parenthesis stands for a call and a colon for an entry of a table."""
+_QUOTED: Final = re.compile(r"""(["'`])([^"'`\s]{2,200})\1""")
+_LETTERS: Final = re.compile(r"\\.|([^\W\d_]+)")
 _FRACTION: Final = re.compile(r"\.|^\d+e", re.IGNORECASE)
 _COMPARED: Final = re.compile(
     r"(?P<what>\S+) [!=]==? (?:- )?\d|(?P<case>case) (?:- )?\d|(?P<entry>[{,]) \d[\w.]* :"
@@ -56,6 +58,13 @@ class Values(NamedTuple):
     """Those that a fix wrote into the product."""
     may_answer: bool
     """Whether one of these could be an answer to a call."""
+    vocabulary: frozenset[str] = frozenset()
+    """Words of the product, in lower case."""
+
+    @property
+    def kept(self) -> dict[str, list[str]]:
+        """As `call_replay.near` reads them."""
+        return {name: sorted(getattr(self, name)) for name in ("settled", "literals", "vocabulary")}
 
 
 class Special(NamedTuple):
@@ -106,6 +115,12 @@ def values_of(old: Sequence[Source], new: Sequence[Source]) -> Values:
     common |= {form.format(number) for form in forms for number in (0, 1, *numbers)}
     answers = [len(one) > SHORTEST if isinstance(one, str) else one not in _USUAL for one in written.values()]
     return Values(frozenset(before.keys() | allowed | common), frozenset(written), any(answers))
+
+
+def vocabulary(product: Iterable[str]) -> frozenset[str]:
+    """The words, in lower case, of the constants without spaces in these texts: keywords, and patterns of them."""
+    constants = {found[2] for text in product for found in _QUOTED.finditer(text)}
+    return frozenset(word.lower() for each in constants for word in _LETTERS.findall(each)) - {""}
 
 
 def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:

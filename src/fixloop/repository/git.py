@@ -44,8 +44,6 @@ SETTINGS: Final = (
     "advice.detachedHead=false",
     "core.safecrlf=false",
 )
-
-
 _COMMAND: Final = ("git", *(part for setting in SETTINGS for part in ("-c", setting)))
 _VARIABLES: Final = {
     "LC_ALL": "C",

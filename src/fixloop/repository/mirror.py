@@ -31,24 +31,7 @@ KEPT_FORGOTTEN: Final = "2.weeks.ago"
 TAGS: Final = 500
 """The newest tags are copied, for tools that derive a version from them."""
 
-CONFIG: Final = """[core]
-\trepositoryformatversion = {format_version}
-\tfilemode = true
-\tbare = true
-\thooksPath = /dev/null
-\tfsync = committed
-\tfsyncMethod = batch
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-[receive]
-\tautogc = false
-\tshallowUpdate = true
-\thideRefs = refs/fixloop
-[transfer]
-\tfsckObjects = false
-"""
+CONFIG: Final = Path(__file__).with_name("mirror.gitconfig").read_text()
 
 
 class User(NamedTuple):
