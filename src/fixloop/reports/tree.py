@@ -44,12 +44,11 @@ class SourceTree:
         """Whether the workspace itself has the regular file `relative`; links out of it do not count."""
         if self._root is None or not relative:
             return False
-        known = self._known.get(relative)
-        if known is None:
+        if relative not in self._known:
             path = os.path.join(self._root, relative)
             inside = os.path.isfile(path) and self._below_a_base(os.path.realpath(path)) is not None
-            known = self._known[relative] = inside
-        return known
+            self._known[relative] = inside
+        return self._known[relative]
 
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
         """The Python file of `package.module.Class`, and the rest of the name; without a file, all its parts."""
@@ -69,10 +68,8 @@ class SourceTree:
     def _below_a_base(self, path: str) -> str | None:
         path = f"/{path.lstrip('/')}"
         for base in self._bases:
-            if path == base:
-                return "."
-            if path.startswith(f"{base.rstrip('/')}/"):
-                return path[len(base.rstrip("/")) + 1 :]
+            if f"{path}/".startswith(f"{base.rstrip('/')}/"):
+                return path[len(base.rstrip("/")) + 1 :] or "."
         return None
 
 
