@@ -128,9 +128,9 @@ def _is_meant_to_fail(name: str, runs: Mapping[str, _Run]) -> bool:
 
 
 def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, said: str) -> None:
-    cause = next(((word, found) for word, pattern in _CAUSES if (found := pattern.search(said))), None)
-    start = cause[1].start() if cause else 0
+    causes = ((word, found.start()) for word, pattern in _CAUSES if (found := pattern.search(said)))
+    kind, start = next(causes, (kind, 0))
     # Possible folders of an import path below the module's root, the deepest first.
     parts = package.removesuffix("_test").split("/")
     file, line = place_in(said[start:], tree, ["/".join(parts[first:]) for first in range(1, len(parts))])
-    tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)
+    tests.fail(f"{package}.{name}" if name else package, kind, said, file, line)

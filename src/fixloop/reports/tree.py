@@ -30,9 +30,7 @@ class SourceTree:
     def relative(self, text: str) -> str:
         """The path relative to the workspace; a bare name if outside it, empty for the root or no file."""
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
-        if not path:
-            return ""
-        if _ELSEWHERE.match(path):
+        if not path or _ELSEWHERE.match(path):
             return _bare(path)
         path = posixpath.normpath(path)
         inside = self._below_a_base(path) if path.startswith("/") else path
