@@ -345,6 +345,11 @@ def test_what_is_written_into_a_lent_package_cannot_be_changed_around_it(
         ("echo 1 > .bin/other", ".bin/other"),
         ("rm -r @acme/rules && ln -s $PWD/.. @acme/rules", "@acme/rules"),
         ("mkdir .vite && echo 1 > .vite/deps.js && echo 1 > @acme/rules/tsconfig.tmp.tsbuildinfo", ""),
+        (
+            "mkdir -p @acme/rules/node_modules/.cache/esm && echo 1 > @acme/rules/node_modules/.cache/esm/a.js",
+            "",
+        ),
+        ("mkdir @acme/rules/.cache && echo 1 > @acme/rules/.cache/a.js", "@acme/rules/.cache/a.js"),
         ("touch @acme/rules/index.js && chmod +x @acme/rules/index.js", ""),
     ],
 )

@@ -121,6 +121,17 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
             'Can\'t exec "autopoint": No such file or directory at FileUtils.pm line 293.\n',
         ),
         ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
+        (
+            "npm run test",
+            "# pass 9\nnpm error code ENOTFOUND\n"
+            "npm error network request to https://registry.example.org/npm failed, reason: getaddrinfo ENOTFOUND\n"
+            "npm error A complete log of this run can be found in: debug.log\n",
+        ),
+        (
+            "npm run test",
+            "npm ERR! An unknown git error occurred\n"
+            "npm ERR! ssh: Could not resolve hostname example.org: Name or service not known\nnpm ERR!\n",
+        ),
     ],
 )
 def test_what_cannot_be_had_is_an_error_and_no_failure(command: str, output: str) -> None:
@@ -128,6 +139,12 @@ def test_what_cannot_be_had_is_an_error_and_no_failure(command: str, output: str
 
     assert "could not get what the project needs" in died(words, 1, output)
     assert died(words, 0, output) == ""
+
+
+def test_what_npm_could_not_get_within_a_failing_test_is_no_error() -> None:
+    output = "npm error network request to https://example.org failed\nnot ok 1 installs offline\n# fail 1\n"
+
+    assert died(("npm", "test"), 1, output) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Recorded output of the test runners and linters of JavaScript, Go and Rust, and how fixloop reads it."""
 
+import json
 from pathlib import Path
 from typing import Final
 
@@ -209,6 +210,45 @@ def test_a_parent_of_subtests_passes_by_its_name_and_is_not_counted(tmp_path: Pa
     report = read(tmp_path, "go-test", "\n".join(lines).replace(',"Test":""', ""))
 
     assert (report.counts.total, report.passed_names) == (1, ("p.T/a", "p.T", "p"))
+
+
+def _go_events(*events: str) -> str:
+    rows = [each.split(maxsplit=1) for each in events]
+    named = [{"Action": row[0], "Package": "p"} | ({"Test": row[1]} if row[1:] else {}) for row in rows]
+    return "\n".join(map(json.dumps, named))
+
+
+def test_a_go_test_that_a_passing_test_starts_to_see_it_fail_is_no_failure(tmp_path: Path) -> None:
+    inside = (
+        "run TestSuite",
+        "run TestSuite/bad",
+        "fail TestSuite/bad",
+        "run bad suite",
+        "run bad suite/one",
+    )
+    events = (*inside, "fail bad suite/one", "fail bad suite", "pass TestSuite", "pass")
+
+    report = read(tmp_path, "go-test", _go_events(*events))
+
+    assert (report.outcome, report.failures) == (RunOutcome.PASSED, ())
+
+
+def test_a_go_test_named_by_an_address_has_the_same_name_in_each_run(tmp_path: Path) -> None:
+    first, second = (
+        read(tmp_path, "go-test", _go_events(f"run T/{one}", f"pass T/{one}", "pass T", "pass"))
+        for one in ("(*A)(0xc000648e00)/0xdeadbeef00", "(*A)(0xc0004c1e20)/0xdeadbeef00")
+    )
+
+    assert first.passed_names == second.passed_names
+    assert "p.T/(*A)(0x...)/0xdeadbeef00" in first.passed_names
+
+
+def test_a_go_test_that_fails_beside_passing_ones_stays_a_failure(tmp_path: Path) -> None:
+    parallel = ("run TestA", "pause TestA", "run TestB", "fail TestB", "cont TestA", "pass TestA", "fail")
+    started = ("run TestA", "run bad", "fail bad", "fail TestA", "run TestC", "pass TestC", "fail")
+
+    assert [each.name for each in read(tmp_path, "go-test", _go_events(*parallel)).failures] == ["p.TestB"]
+    assert "p.bad" in {each.name for each in read(tmp_path, "go-test", _go_events(*started)).failures}
 
 
 def test_a_build_failure_of_go_1_24_is_reported_in_events(tmp_path: Path) -> None:

@@ -20,13 +20,10 @@ _TARGET: Final = re.compile(
     r"\s+(?:Running (?P<source>.+?)|Doc-tests (?P<doc>\S+))(?: \((?P<binary>\S+)\))?$"
 )
 _BEGUN: Final = re.compile(r"running (\d+) tests?$")
-_TEST: Final = re.compile(
-    r"test (?P<name>.+?)(?: - (?:should panic|compile fail|compile))? \.\.\. (?P<end>ok|FAILED|ignored)(?:, .*)?$"
-)
+_MARK: Final = r"(?: - (?:should panic|compile fail|compile))?"
+_TEST: Final = re.compile(rf"test (?P<name>.+?){_MARK} \.\.\. (?P<end>ok|FAILED|ignored)(?:, .*)?$")
 _ENDED: Final = re.compile(r"test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;")
-_SECTION: Final = re.compile(
-    r"---- (?P<name>.+?)(?: - (?:should panic|compile fail|compile))? std(?:out|err) ----$"
-)
+_SECTION: Final = re.compile(rf"---- (?P<name>.+?){_MARK} std(?:out|err) ----$")
 _PANICKED: Final = re.compile(r"panicked at (?:.{0,500}, )?(\S{1,500}?):(\d+):\d+:?$", re.MULTILINE)
 _DOC_LINE: Final = re.compile(r" \(line \d+\)$")
 _DIED: Final = re.compile(r"error: test failed, to rerun pass .*|\s*process didn't exit successfully: .*")

@@ -48,10 +48,9 @@ def read_coverage(content: bytes, tree: SourceTree, gate: float | None) -> Repor
         reason = f"coverage is {_floored(percent, 2)}%"
         return Report(outcome=RunOutcome.PASSED, reason=reason, coverage_percent=percent)
     failed = percent < gate
-    relation = "is below" if failed else "meets"
     return Report(
         outcome=RunOutcome.FAILED if failed else RunOutcome.PASSED,
-        reason=f"coverage {_floored(percent, 2)}% {relation} the gate of {gate:g}%",
+        reason=f"coverage {_floored(percent, 2)}% {'is below' if failed else 'meets'} the gate of {gate:g}%",
         counts=Counts(total=1, passed=int(not failed), failed=int(failed)),
         failures=(_failure(percent, gate, document.get("files"), tree),) if failed else (),
         coverage_percent=percent,

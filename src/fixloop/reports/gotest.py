@@ -7,6 +7,7 @@ other than JSON are the compiler's: before Go 1.24 only they report a build fail
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ _BROKEN: Final = re.compile(r"FAIL\s+(\S+) \[((?:build|setup) failed)\]")
 _HEADER: Final = re.compile(r"# (\S+)(?: \[\S+\])?$")
 # The runner's own lines; the rest is the test's output.
 _FRAMING: Final = re.compile(r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:FAIL|PASS|SKIP): )")
+# An address in Go's heap differs in each run, and with it the name of a test that prints a pointer.
+_ADDRESS: Final = re.compile(r"0xc[0-9a-f]{9}")
 _CAUSES: Final = (
     ("timeout", re.compile(r"^panic: test timed out", re.MULTILINE)),
     ("data race", re.compile(r"^WARNING: DATA RACE", re.MULTILINE)),
@@ -28,6 +31,8 @@ _CAUSES: Final = (
 @dataclass
 class _Run:
     end: str = ""
+    starter: str = ""
+    """The test at the top level that go had started: it starts one at a time, the others `testing.RunTests`."""
     output: list[str] = field(default_factory=list)
 
     def said(self) -> str:
@@ -41,22 +46,27 @@ class _Log:
     runs: dict[tuple[str, str], _Run] = field(default_factory=lambda: defaultdict(_Run))
     compiler: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     broken: dict[str, str] = field(default_factory=dict)
+    running: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: dict[str, Any]) -> None:
         action, package = event["Action"], event.get("Package", "")
+        test = _ADDRESS.sub("0x...", event.get("Test", ""))
         if action == "build-output":
             self.compiler[event["ImportPath"].partition(" ")[0]].append(event["Output"].rstrip("\n"))
-        elif package and action == "output":
-            self.runs[package, event.get("Test", "")].output.append(event["Output"])
-        elif package and action in _ENDS:
-            run = self.runs[package, event.get("Test", "")]
-            # A package may end twice; the worse result counts.
-            run.end = action if run.end != "fail" else run.end
+        elif package:
+            run = self.runs[package, test]
+            if action == "output":
+                run.output.append(event["Output"])
+            elif action in _ENDS:
+                # A package may end twice; the worse result counts.
+                run.end = action if run.end != "fail" else run.end
+            elif action == "run" and "/" not in test:
+                run.starter = self.running.setdefault(package, test)
+            if action in {*_ENDS, "pause"} and self.running.get(package) == test:
+                del self.running[package]
             if failed := event.get("FailedBuild"):
                 self.broken[package] = "build failed"
                 self.compiler[package] = self.compiler[failed.partition(" ")[0]]
-        elif package:
-            self.runs[package, event.get("Test", "")]
 
 
 def read_go_test(content: bytes, tree: SourceTree) -> Report:
@@ -87,9 +97,10 @@ def read_go_test(content: bytes, tree: SourceTree) -> Report:
 
 def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
     before = len(tests.failures)
-    runs = {name: run for (owner, name), run in log.runs.items() if owner == package}
+    own = {name: run for (owner, name), run in log.runs.items() if owner == package}
+    whole = own.pop("")
+    runs = {name: run for name, run in own.items() if run.end != "fail" or not _is_meant_to_fail(name, own)}
     parents = dict.fromkeys(name.rpartition("/")[0] for name in runs if "/" in name)
-    whole = runs.pop("")
     for name, run in runs.items():
         if name in parents and (run.end == "pass" or not run.said()):
             # A test with subtests counts only if it has its own failure text.
@@ -109,10 +120,17 @@ def _package(package: str, log: _Log, tests: Tests, tree: SourceTree) -> None:
         tests.not_counted.append(package)
 
 
+def _is_meant_to_fail(name: str, runs: Mapping[str, _Run]) -> bool:
+    """Whether a test above it passed or the one that started it: go itself fails every test above one that fails."""
+    above = [name[:at] for at, sign in enumerate(name) if sign == "/"]
+    starter = runs.get(name.partition("/")[0], _Run()).starter
+    return any(one in runs and runs[one].end == "pass" for one in (*above, starter))
+
+
 def _fail(tests: Tests, tree: SourceTree, package: str, name: str, kind: str, said: str) -> None:
-    cause = next(((word, found) for word, pattern in _CAUSES if (found := pattern.search(said))), None)
-    start = cause[1].start() if cause else 0
+    causes = ((word, found.start()) for word, pattern in _CAUSES if (found := pattern.search(said)))
+    kind, start = next(causes, (kind, 0))
     # Possible folders of an import path below the module's root, the deepest first.
     parts = package.removesuffix("_test").split("/")
     file, line = place_in(said[start:], tree, ["/".join(parts[first:]) for first in range(1, len(parts))])
-    tests.fail(f"{package}.{name}" if name else package, cause[0] if cause else kind, said, file, line)
+    tests.fail(f"{package}.{name}" if name else package, kind, said, file, line)

@@ -45,10 +45,7 @@ def read_junit(content: bytes, tree: SourceTree) -> Report:
     """The report of the JUnit XML in `content`. Raises Unusable: not JUnit, incomplete, or unsafe."""
     walk = _Walk(tree)
     for event, element in _events(content):
-        if event == "start":
-            walk.enter(element)
-        else:
-            walk.leave(element)
+        (walk.enter if event == "start" else walk.leave)(element)
     # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
     walk.tests.not_counted += sorted(walk.collected)
     return walk.tests.report()
@@ -109,8 +106,9 @@ class _Walk:
     def enter(self, element: Element) -> None:
         element.tag = str(element.tag).rsplit("}", 1)[-1]
         if not self._path and element.tag not in _SUITES:
-            root = one_line(element.tag)
-            raise Unusable(f"is XML, but its root is <{root}>, not <testsuites> or <testsuite>")
+            raise Unusable(
+                f"is XML, but its root is <{one_line(element.tag)}>, not <testsuites> or <testsuite>"
+            )
         self._path.append(element)
         if len(self._path) > MAX_DEPTH:
             raise Unusable(f"nests elements more than {MAX_DEPTH} deep")

@@ -46,15 +46,9 @@ class Report(BaseModel):
 
 def as_json(report: Report) -> dict[str, object]:
     """The document `fixloop read --json` prints."""
-    return {
-        "outcome": report.outcome.value,
-        "reason": report.reason,
-        "counts": report.counts.model_dump(),
-        "failures": [
-            failure.model_dump(include={"name", "file", "line", "error_type", "message"})
-            for failure in report.failures
-        ],
-    }
+    shown = {"name", "file", "line", "error_type", "message"}
+    included = {"outcome": True, "reason": True, "counts": True}
+    return report.model_dump(mode="json", include={**included, "failures": {"__all__": shown}})
 
 
 # `path:12:5`, `path:12` and `(path:12:5)`, absolute or relative, also as a file: URL.

@@ -30,9 +30,7 @@ class SourceTree:
     def relative(self, text: str) -> str:
         """The path relative to the workspace; a bare name if outside it, empty for the root or no file."""
         path = " ".join(clean(text).replace("\\", "/").splitlines()).strip()
-        if not path:
-            return ""
-        if _ELSEWHERE.match(path):
+        if not path or _ELSEWHERE.match(path):
             return _bare(path)
         path = posixpath.normpath(path)
         inside = self._below_a_base(path) if path.startswith("/") else path
@@ -44,12 +42,11 @@ class SourceTree:
         """Whether the workspace itself has the regular file `relative`; links out of it do not count."""
         if self._root is None or not relative:
             return False
-        known = self._known.get(relative)
-        if known is None:
+        if relative not in self._known:
             path = os.path.join(self._root, relative)
             inside = os.path.isfile(path) and self._below_a_base(os.path.realpath(path)) is not None
-            known = self._known[relative] = inside
-        return known
+            self._known[relative] = inside
+        return self._known[relative]
 
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
         """The Python file of `package.module.Class`, and the rest of the name; without a file, all its parts."""
@@ -69,10 +66,8 @@ class SourceTree:
     def _below_a_base(self, path: str) -> str | None:
         path = f"/{path.lstrip('/')}"
         for base in self._bases:
-            if path == base:
-                return "."
-            if path.startswith(f"{base.rstrip('/')}/"):
-                return path[len(base.rstrip("/")) + 1 :]
+            if f"{path}/".startswith(f"{base.rstrip('/')}/"):
+                return path[len(base.rstrip("/")) + 1 :] or "."
         return None
 
 
