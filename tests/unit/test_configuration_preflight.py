@@ -311,6 +311,36 @@ def test_test_files_among_the_code_are_named_if_nothing_says_how_they_run(tmp_pa
         loaded(tmp_path, installed(tmp_path))
 
 
+SMOKE = "from unittest import TestCase\n\nclass T(TestCase):\n    async def test_a(self): pass\n"
+MAIN = "import unittest\n\nunittest.main(module='bits.tests')\n"
+
+
+@pytest.mark.parametrize("modules", [(), ("ruff",)])
+def test_files_with_cases_in_a_test_folder_are_named_whatever_their_names(
+    tmp_path: Path, modules: tuple[str, ...]
+) -> None:
+    written(tmp_path, {"bits/__init__.py": "", "bits/tests/smoke.py": SMOKE, "bits/tests/data/a.py": SMOKE})
+
+    with pytest.raises(
+        NotVerifiedError, match=r"bits/tests/smoke.py .nothing says how such test files are run"
+    ):
+        loaded(tmp_path, installed(tmp_path, modules=modules))
+
+
+@pytest.mark.parametrize("root", ["", "src/"])
+def test_a_package_of_tests_that_can_be_run_is_run(tmp_path: Path, root: str) -> None:
+    files = {"__init__.py": "from .smoke import T\n", "__main__.py": MAIN, "smoke.py": SMOKE}
+    written(
+        tmp_path,
+        {f"{root}bits/__init__.py": "", **{f"{root}bits/tests/{name}": text for name, text in files.items()}},
+    )
+
+    configuration = loaded(tmp_path, installed(tmp_path))
+
+    assert commands_of(configuration) == {"test-runner": {"bits.tests": "python -m bits.tests"}}
+    assert configuration.unverified == ()
+
+
 MANAGE = "from django.core.management import execute_from_command_line\n"
 MODELS = "from django.test import TestCase\n\nclass T(TestCase):\n    def test_a(self): pass\n"
 

@@ -30,6 +30,7 @@ _VALUED: Final = option_set(
 _DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
+_METHODS: Final = re.compile(r"TestCase\b[^\0]*^[ \t]+(?:async )?def test", re.MULTILINE)
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
@@ -67,6 +68,8 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
         runs, place = (runs, place) if runs else ([django], "manage.py")
     elif by_pytest:
         return
+    if tests is None and not (files or runs):
+        runs, place, files = _unusual(directory)
     if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
         return  # its Makefile may be about another language
     programs = (run.command[0] for run in runs if "/" in "".join(run.command[:1]))
@@ -100,6 +103,17 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
     if left := _few(cases - reached):
         found = proposal("test-runner", left, (), place)
         yield found._replace(reason="no check here reaches such a test file")
+
+
+def _unusual(directory: Path) -> tuple[list[Run], str, dict[Path, str]]:
+    """The call of a package of tests that can be run, its place, and the test cases in files with any name."""
+    paths = [path for path in layout.in_test_folders(directory) if _DATA.isdisjoint(path.parts)]
+    cases = {path: text for path in paths if _METHODS.search(text := text_of(directory / path))}
+    for main in (path.parent / "__main__.py" for path in cases):
+        if "unittest" in text_of(directory / main):
+            module = ".".join(main.parent.parts[main.parts[0] == "src" :])
+            return [Run(module, ("python", "-m", module))], str(main), cases
+    return [], "", cases
 
 
 def _few(paths: Collection[Path]) -> str:

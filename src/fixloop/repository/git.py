@@ -24,25 +24,12 @@ TIMEOUT_SECONDS: Final = 600.0
 # `safe.directory` allows a checkout that another user owns (containers). With hooks and fsmonitor off, and the
 # overrides of `git_config`, none of the commands used here starts a program that such a repository names.
 SETTINGS: Final = (
-    "safe.directory=*",
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.splitIndex=false",
-    "core.quotePath=false",
-    "core.filesRefLockTimeout=1000",
-    "core.packedRefsTimeout=1000",
-    "core.fsync=committed",
-    "core.fsyncMethod=batch",
-    "commit.gpgSign=false",
-    "tag.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
-    "log.showSignature=false",
-    "protocol.ext.allow=never",
-    "advice.detachedHead=false",
-    "core.safecrlf=false",
+    *("safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never"),
+    *("core.untrackedCache=false", "core.splitIndex=false", "core.quotePath=false", "core.safecrlf=false"),
+    *("core.filesRefLockTimeout=1000", "core.packedRefsTimeout=1000"),
+    *("core.fsync=committed", "core.fsyncMethod=batch"),
+    *("commit.gpgSign=false", "tag.gpgSign=false", "log.showSignature=false"),
+    *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false"),
 )
 _COMMAND: Final = ("git", *(part for setting in SETTINGS for part in ("-c", setting)))
 _VARIABLES: Final = {

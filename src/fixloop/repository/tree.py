@@ -19,22 +19,9 @@ from fixloop.repository.git import Git, explained, shown
 from fixloop.repository.git_config import git_directory
 
 CACHES: Final = (
-    ".venv",
-    "venv",
-    "node_modules",
-    "__pycache__",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".pytest_cache",
-    ".hypothesis",
-    ".tox",
-    ".nox",
-    "*.pyc",
-    ".coverage",
-    ".coverage.*",
-    ".testmondata*",
-    ".aider.*.history*",
-    ".aider.tags.cache.*",
+    *(".venv", "venv", "node_modules", "__pycache__", "*.pyc", ".tox", ".nox", ".hypothesis"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".coverage", ".coverage.*", ".testmondata*"),
+    *(".aider.*.history*", ".aider.tags.cache.*"),
 )
 """Untracked files with these names are never part of a tree: tools make them, nobody writes them."""
 
