@@ -320,6 +320,15 @@ def test_changing_names_match_if_as_many_pass_in_a_file_no_fix_touched() -> None
     assert not is_seen("t.py::test_b", ["t.py::test_b"], after, ())
 
 
+def test_changing_names_of_go_s_subtests_match_if_as_many_pass_and_no_file_of_tests_changed() -> None:
+    before, after = ["m/calc.TestA/at_7_38"], ["m/calc.TestA/at_7_39", "m/calc.TestB/one"]
+
+    assert is_seen(before[0], before, after, {"calc/calc.go"})
+    assert not is_seen(before[0], before, after, {"calc/calc_test.go"})
+    assert not is_seen(before[0], before, after[1:], ())
+    assert not is_seen("m/calc.TestC", ["m/calc.TestC"], after, ())
+
+
 LOOP = "def test_rows():\n    for line, total in CASES:\n        assert add(line) == total\n"
 READ = "import json\nCASES = json.loads(open('cases.json').read())\n"
 EACH = "@pytest.mark.parametrize(('line', 'total'), CASES, ids=str)\n"

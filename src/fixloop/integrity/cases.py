@@ -57,15 +57,18 @@ def brought_forward(
 
 
 def is_seen(name: str, expected: Collection[str], passed: Collection[str], changed: Collection[str]) -> bool:
-    """Whether a test whose name changes from run to run (it may contain an address) is still there: its file is
-    unchanged, and no fewer tests of its kind passed."""
+    """Whether a test whose name changes from run to run (it may contain an address or the time) is still there: its
+    file is unchanged, and no fewer tests of its kind passed."""
     file, _, _ = name.partition("::")
-    kind = name.partition("[")[0] if file.endswith(".py") else file
-    return file not in changed and kind != name and _of_kind(passed, kind) >= _of_kind(expected, kind)
+    kind, files = name.partition("[")[0] if file.endswith(".py") else file, {file}
+    if (in_go := _GO_NAME.fullmatch(name)) and in_go["sub"]:
+        # The name does not tell its file.
+        kind, files = name.removesuffix(in_go["sub"]), {path for path in changed if path.endswith("_test.go")}
+    return files.isdisjoint(changed) and kind != name and _of_kind(passed, kind) >= _of_kind(expected, kind)
 
 
 def _of_kind(names: Iterable[str], kind: str) -> int:
-    return sum(name.startswith((f"{kind}[", f"{kind}::")) for name in names)
+    return sum(name.startswith((f"{kind}[", f"{kind}::", f"{kind}/")) for name in names)
 
 
 def _python(
