@@ -67,6 +67,13 @@ def test_the_test_script_is_called_with_its_own_options_and_a_report(
     assert proposal.specialist == "test-runner"
 
 
+def test_a_script_that_others_call_with_arguments_is_no_check(tmp_path: Path) -> None:
+    found = project(tmp_path, {"eslint": "eslint", "lint": "npm run eslint -- src", "tsc": "tsc"})
+
+    assert commands(found)["eslint"].startswith("node_modules/.bin/eslint src ")
+    assert set(commands(found)) == {"eslint", "tsc"}
+
+
 def test_scripts_that_call_other_scripts_are_resolved(tmp_path: Path) -> None:
     found = project(
         tmp_path,

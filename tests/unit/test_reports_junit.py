@@ -192,6 +192,18 @@ def test_a_java_test_is_named_by_its_class() -> None:
     assert "expected [1.2.1] but found [1.2.0]" in failure.message
 
 
+def test_a_warning_that_pytest_raises_is_the_error(tmp_path: Path) -> None:
+    text = "conftest.py:3: in setup\nE   pytest.PytestRemovedIn10Warning: Passing a non-Collection iterable"
+    case = f'<testcase name="tests.test_a"><error message="collection failure">{text}</error></testcase>'
+    report = tmp_path / "report.xml"
+    report.write_text(f"<testsuite>{case}</testsuite>")
+
+    (failure,) = read_report(report, "junit").failures
+
+    assert failure.error_type == "pytest.PytestRemovedIn10Warning"
+    assert failure.message.startswith("pytest.PytestRemovedIn10Warning: Passing a non-Collection iterable")
+
+
 def test_a_traceback_in_the_message_ends_in_the_error_type() -> None:
     (failure,) = read_report(JUNIT / "external_java_empty_failures.xml", "junit").failures
 

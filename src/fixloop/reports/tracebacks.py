@@ -23,7 +23,7 @@ _CRASH: Final = re.compile(
     r"^[ \t]*\S[^:\n]{0,500}:\d{1,7}: ((?:\w{1,100}\.){0,20}[A-Z]\w{0,100})\s*$", re.MULTILINE
 )
 _PYTHON: Final = re.compile(r"^((?:\w{1,100}\.){0,20}[A-Z]\w{0,100})(?::|$)", re.MULTILINE)
-_RAISED: Final = re.compile(r"^E +((?:\w{1,100}\.){0,20}\w{0,100}(?:Error|Exception))(?::|$)", re.MULTILINE)
+_RAISED: Final = re.compile(r"(?m)^E +((?:\w{1,100}\.){0,20}\w{0,100}(?:Error|Exception|Warning))(?::|$)")
 _AFTER_FILE: Final = r'(?:"?,? line |:|\()(\d{1,7})'
 
 
