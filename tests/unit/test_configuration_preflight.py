@@ -341,6 +341,13 @@ def test_a_package_of_tests_that_can_be_run_is_run(tmp_path: Path, root: str) ->
     assert configuration.unverified == ()
 
 
+def test_a_package_of_tests_is_not_taken_for_all_tests(tmp_path: Path) -> None:
+    written(tmp_path, {"tests/a/__main__.py": MAIN, "tests/a/smoke.py": SMOKE, "tests/b/smoke.py": SMOKE})
+
+    with pytest.raises(NotVerifiedError, match=r"tests/a/smoke.py, tests/b/smoke.py .nothing says how"):
+        loaded(tmp_path, installed(tmp_path))
+
+
 MANAGE = "from django.core.management import execute_from_command_line\n"
 MODELS = "from django.test import TestCase\n\nclass T(TestCase):\n    def test_a(self): pass\n"
 

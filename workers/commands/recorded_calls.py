@@ -74,10 +74,9 @@ class Decisions:
     def vocabulary(self) -> frozenset[str]:
         """Words of the product before the fix: within longer texts they may be keywords of a language."""
         git, trust = self._claim.git, self._claim.trust
-        tracked = [
-            (os.fsdecode(path), one) for path, one in tracked_in_tree(git, self._claim.trusted).items()
-        ]
-        code = [(path, one.blob) for path, one in tracked if any(kind.reads(path) for kind in _RECORDERS)]
+        tree = tracked_in_tree(git, self._claim.trusted)
+        tracked = [(os.fsdecode(path), entry.blob) for path, entry in tree.items()]
+        code = [(path, blob) for path, blob in tracked if any(kind.reads(path) for kind in _RECORDERS)]
         product = [blob for path, blob in code if kind_of(path, trust) is Kind.PRODUCT]
         return perturbed.vocabulary(texts(git, product[:MOST_PRODUCT_FILES], MOST_BYTES).values())
 

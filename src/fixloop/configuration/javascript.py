@@ -186,7 +186,7 @@ def _words(name: str, scripts: Mapping[str, str]) -> frozenset[str]:
 
 def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
     """The linters and type checkers of one script, without tests, which are in the test script."""
-    # Other scripts call it with the files to look at.
+    # `"eslint": "eslint"` is for other scripts, which add the files to look at.
     is_alias = name == project.scripts[name] == "eslint"
     if is_alias or re.search(_SCRIPTS["no_checks"], name) or name in _SCRIPTS["tests"]:
         return

@@ -106,14 +106,15 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
 
 
 def _unusual(directory: Path) -> tuple[list[Run], str, dict[Path, str]]:
-    """The call of a package of tests that can be run, its place, and the test cases in files with any name."""
+    """The calls of packages of tests that can be run, their place, and the test cases in files with any name."""
     paths = [path for path in layout.in_test_folders(directory) if _DATA.isdisjoint(path.parts)]
     cases = {path: text for path in paths if _METHODS.search(text := text_of(directory / path))}
-    for main in (path.parent / "__main__.py" for path in cases):
-        if "unittest" in text_of(directory / main):
-            module = ".".join(main.parent.parts[main.parts[0] == "src" :])
-            return [Run(module, ("python", "-m", module))], str(main), cases
-    return [], "", cases
+    parents = {path.parent for path in cases}
+    mains = {each for each in parents if "unittest" in text_of(directory / each / "__main__.py")}
+    if not mains or any(mains.isdisjoint(path.parents) for path in cases):
+        return [], "", cases
+    modules = [".".join(each.parts[each.parts[0] == "src" :]) for each in sorted(mains)]
+    return [Run(name, ("python", "-m", name)) for name in modules], str(min(mains) / "__main__.py"), cases
 
 
 def _few(paths: Collection[Path]) -> str:

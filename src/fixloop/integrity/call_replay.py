@@ -367,9 +367,8 @@ def near(
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
     words = {leaves[name] for name in leaves if name in settled & literals}
     # Some of them may be keywords, and some by chance the names in a text.
-    known = sorted(
-        {word for leaf in texts.values() for word in _LETTERS.split(str(leaf).lower())} & vocabulary
-    )
+    inner = {word for leaf in texts.values() for word in _LETTERS.split(str(leaf).lower())}
+    known = sorted(inner & vocabulary)
     used = sorted({letter for leaf in texts.values() for letter in str(leaf)} & {*DIGITS[0]})
     changes: list[tuple[str, dict[str, Any]]] = []
     changes += [("any", {name: shifted(leaf, by) for name, leaf in numbers.items()}) for by in SHIFTS]
