@@ -17,13 +17,8 @@ from pydantic import BaseModel, Field
 
 PROJECTS_FILE = Path(__file__).with_name("projects.toml")
 _IGNORED = (
-    ".venv/",
-    "node_modules/",
-    "__pycache__/",
-    "*.egg-info/",
-    ".pytest_cache/",
-    ".mypy_cache/",
-    ".ruff_cache/",
+    *(".venv/", "node_modules/", "__pycache__/", "*.egg-info/"),
+    *(".pytest_cache/", ".mypy_cache/", ".ruff_cache/"),
 )
 _INIT = (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"])
 _AUTHOR = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")

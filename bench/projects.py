@@ -85,10 +85,10 @@ def page(projects: Sequence[tuple[Project, Trial | None]]) -> str:
     return _PAGE_TEMPLATE.format(
         true=sum(trial.true for _, trial in tried),
         count=len(tried),
-        rows="".join(_lines(starmap(row, tried))),
+        rows="\n".join(starmap(row, tried)),
         untried=f"\nNot tried yet: {untried}.\n" if untried else "",
-        releases="".join(_lines(release_row(project) for project, _ in projects)),
-        changes="".join(_lines(changed)),
+        releases="\n".join(release_row(project) for project, _ in projects),
+        changes="\n".join(changed),
     )
 
 
@@ -136,10 +136,6 @@ def _reason(trial: Trial) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _lines(rows: Iterable[str]) -> list[str]:
-    return [f"{each}\n" for each in rows]
 
 
 if __name__ == "__main__":

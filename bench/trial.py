@@ -17,8 +17,6 @@ _WAITS = 3
 """The exit code of a run that found failures and has no fixer, or that could not run."""
 _COUNTED = re.compile(r"\d+ failures? in ")
 _VERDICT = re.compile(r"^#\d+ .*?\b((?:passed|waits for|not verified)\b.*)$", re.MULTILINE)
-
-
 CHECK = ("check", "--again", "--base", "none")
 
 

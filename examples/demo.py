@@ -106,9 +106,7 @@ def _deadlock(stage: Stage, project: Path, issue: str) -> None:
 
 
 def _chat(stage: Stage) -> None:
-    _heading(
-        "Chat 0005: a contract, ten numbered files in turn, a decision; no Redis, only files"
-    )
+    _heading("Chat 0005: a contract, ten files in turn, a decision; no Redis, only files")
     project = stage.project("gh-sync")
     criteria = ("python -m unittest -q", "python gh_sync.py theory_api/agents/chats --dry-run")
     accepted = [word for criterion in criteria for word in ("--acceptance", criterion)]
@@ -245,9 +243,7 @@ def _handoffs(stage: Stage) -> None:
 
 
 def _question(stage: Stage) -> None:
-    _heading(
-        "2. Handoffs 13: the builder asks, a person chooses one of three, and it continues with that"
-    )
+    _heading("2. Handoffs 13: the builder asks, a person chooses one of three, and it continues")
     project = stage.root / "handoff"
     words = ("run", ".", "--profile", "handoff", "--issue", "13", "--name", "Choose how tokens are made")
     stage.run(project, *words, expected=3)

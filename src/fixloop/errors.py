@@ -15,17 +15,6 @@ Arguments are positional and plain, so that an error survives pickling through C
 
 from typing import ClassVar
 
-__all__ = [
-    "Damaged",
-    "FixloopError",
-    "InfrastructureError",
-    "NewerVersion",
-    "NotVerifiedError",
-    "ProtocolError",
-    "RefusedError",
-    "UsageError",
-]
-
 
 class FixloopError(Exception):
     """Something fixloop can explain in one sentence."""

@@ -112,7 +112,7 @@ def test_calls_are_repeated_by_files_that_are_new(tmp_path: Path, elsewhere: Pat
     before = left_in(elsewhere)
     plant = (
         "import os\n\nif told := os.environ.get('FIXLOOP_CALLS'):\n    own = os.path.dirname(told)\n"
-        "    for name in ('old/0', 'replay', 'replay.py'):\n"
+        "    for name in ('old/0', 'replay', 'call_replay.py', 'replay_variants.py'):\n"
         f"        os.symlink({str(elsewhere / 'letter')!r}, os.path.join(own, name))\n"
     )
     files = {"calc.py": BROKEN, "test_calc.py": TEST, "conftest.py": plant}

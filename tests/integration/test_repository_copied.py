@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.repository.generated import imported_and_ignored
+from fixloop.repository.generated import needed_and_ignored
 from fixloop.repository.git import Git
 from fixloop.repository.snapshot import Snapshot, bring, mirror_of, take_snapshot, take_snapshot_of_url
 from fixloop.repository.tree import tracked_in_index
@@ -115,6 +115,17 @@ def test_unimported_files_and_likely_secrets_are_not_copied(tmp_path: Path) -> N
         'secret\'s; `copy = ["local_settings.py"]` below [workspace] takes it along',
     )
     assert copied(repository, "local_settings.py") == ["local_settings.py"]
+
+
+def test_a_catalogue_is_copied_if_its_source_is_tracked(tmp_path: Path) -> None:
+    folder = "pkg/locale/de/LC_MESSAGES"
+    repository = make_repository(tmp_path / "r", {".gitignore": "*.mo\n", f"{folder}/pkg.po": ""})
+    write(repository, {f"{folder}/pkg.mo": "", f"{folder}/old.mo": ""})
+
+    assert copied(repository) == [f"{folder}/pkg.mo"]
+    assert taken(repository).notes == (
+        f"copies {folder}/pkg.mo: ignored by git and compiled from {folder}/pkg.po",
+    )
 
 
 def test_node_modules_are_shared_and_not_copied_although_copy_names_them(tmp_path: Path) -> None:
@@ -253,7 +264,7 @@ def test_ten_thousand_modules_are_searched_quickly(tmp_path: Path) -> None:
     files = tracked_in_index(tracked)
 
     began = time.process_time()
-    found = imported_and_ignored(tracked, files, tmp_path / "r")
+    found = needed_and_ignored(tracked, files, tmp_path / "r")
 
     assert found == {b"pkg/_version.py": b"pkg/__init__.py"}
     assert time.process_time() - began < 2

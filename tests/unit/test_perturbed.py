@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fixloop.integrity.call_replay import key, near, plain, rebuilt, replaced, reshaped, sizes
 from fixloop.integrity.perturbed import (
     CHANCE,
     LEAST,
@@ -20,6 +19,7 @@ from fixloop.integrity.perturbed import (
     values_of,
     vocabulary,
 )
+from fixloop.integrity.replay_variants import key, near, plain, rebuilt, replaced, reshaped, sizes
 from fixloop.integrity.source import Source
 
 TOLD: dict[str, Any] = {"settled": ["int 0", "str ''"], "literals": [], "vocabulary": []}

@@ -17,7 +17,7 @@ from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
 
 SIDES: Final = ("old", "new")
-# Read, never imported: they run in the project's interpreter.
+# Copied: they run in the project's interpreter.
 _INTEGRITY: Final = resources.files("fixloop.integrity")
 
 Texts = Mapping[str, str | None]
@@ -66,8 +66,9 @@ class PythonCalls:
         (own / "replay").write_text(
             json.dumps(settings | replay.values.kept | {side: str(path) for side, path in sides.items()})
         )
-        (own / "replay.py").write_bytes((_INTEGRITY / "call_replay.py").read_bytes())
-        if not replay.run(["python", str(own / "replay.py"), str(own / "replay")]):
+        for name in ("call_replay.py", "replay_variants.py"):
+            (own / name).write_bytes((_INTEGRITY / name).read_bytes())
+        if not replay.run(["python", str(own / "call_replay.py"), str(own / "replay")]):
             return [[], []]
         return [_lines(path) for path in sides.values()]
 

@@ -11,25 +11,11 @@ from fixloop.protocol.event import Value
 from workers.steps.step import crew_factory
 
 _MODULES: Final = (
-    "celery.app.amqp",
-    "celery.app.control",
-    "celery.app.events",
-    "celery.app.log",
-    "celery.apps.worker",
-    "celery.backends.base",
-    "celery.concurrency.solo",
-    "celery.events",
-    "celery.worker.autoscale",
-    "celery.worker.components",
-    "celery.worker.consumer.delayed_delivery",
-    "celery.worker.strategy",
-    "workers.chats",
-    "celery.concurrency.prefork",
-    "workers.celery_fast.consumer",
-    "workers.celery_fast.request",
-    "workers.recovery.supervisor",
-    "workers.recovery.sweeper",
-    "workers.tasks",
+    *("celery.app.amqp", "celery.app.control", "celery.app.events", "celery.app.log", "celery.apps.worker"),
+    *("celery.backends.base", "celery.concurrency.solo", "celery.concurrency.prefork", "celery.events"),
+    *("celery.worker.autoscale", "celery.worker.components", "celery.worker.consumer.delayed_delivery"),
+    *("celery.worker.strategy", "workers.celery_fast.consumer", "workers.celery_fast.request"),
+    *("workers.recovery.supervisor", "workers.recovery.sweeper", "workers.tasks", "workers.chats"),
 )
 
 

@@ -13,7 +13,7 @@ from math import isfinite
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
-from fixloop.integrity.call_replay import digest, near, sizes, tells
+from fixloop.integrity.replay_variants import digest, near, sizes, tells
 
 MOST_CALLS: Final = 2000
 MOST_VARIANTS: Final = 6000
@@ -85,7 +85,7 @@ Answers = Mapping[tuple[int, int], Answer]
 
 
 class Variant(NamedTuple):
-    """Arguments of a call, as `call_replay.near` makes them."""
+    """Arguments of a call, as `replay_variants.near` makes them."""
 
     kind: str
     given: list[Any]
@@ -122,7 +122,7 @@ def _is_usual(value: Any, depth: int = 0) -> bool:
 
 
 def variants(calls: Mapping[int, Call], kept: dict[str, list[str]]) -> dict[int, list[Variant]]:
-    """The variants of each call, by its number; the call itself comes first. `kept`: see `call_replay.near`."""
+    """The variants of each call, by its number; the call itself comes first. `kept`: see `replay_variants.near`."""
     found, count = dict[int, list[Variant]](), 0
     turns, seen = dict[int, int](), Counter[str]()
     for number, call in calls.items():

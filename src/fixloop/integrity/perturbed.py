@@ -50,7 +50,7 @@ _EMPTY: Final = re.compile(
 
 
 class Values(NamedTuple):
-    """Values in the format of `call_replay.key`."""
+    """Values in the format of `replay_variants.key`."""
 
     settled: frozenset[str]
     """Not perturbed: the product contained them before, or another rule judges them."""
@@ -63,7 +63,7 @@ class Values(NamedTuple):
 
     @property
     def kept(self) -> dict[str, list[str]]:
-        """As `call_replay.near` reads them."""
+        """As `replay_variants.near` reads them."""
         return {name: sorted(getattr(self, name)) for name in ("settled", "literals", "vocabulary")}
 
 

@@ -27,16 +27,8 @@ DELIVERY_CHARACTERS: Final = 40_000
 ENVELOPE: Final = "<!-- fixloop ", " -->"
 """Surrounds a comment below the message with the facts that its layout does not show (A22, K3, K24)."""
 _ENVELOPE_FACTS: Final = (
-    "uid",
-    "at",
-    "issue",
-    "specialist",
-    "iteration",
-    "max_iterations",
-    "number",
-    "summary",
-    "status_before",
-    "status_after",
+    *("uid", "at", "issue", "specialist", "iteration", "max_iterations"),
+    *("number", "summary", "status_before", "status_after"),
 )
 _RULE: Final = "\n---\n\n"
 _SIGNATURES: Final = MappingProxyType(

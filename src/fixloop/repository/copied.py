@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.repository import tree as trees
-from fixloop.repository.generated import absent_version_files, imported_and_ignored
+from fixloop.repository.generated import absent_version_files, needed_and_ignored
 from fixloop.repository.git import Git, shown
 from fixloop.repository.mirror import Mirror
 
@@ -44,22 +44,22 @@ class Wanted(NamedTuple):
 def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     """Store the files that accompany `commit` in the mirror; `git` is at the folder's top, its ignore rules apply."""
     tracked = trees.tracked_in_tree(mirror.git, commit)
-    found = imported_and_ignored(git, tracked, wanted.directory)
-    copied: dict[bytes, bytes] = {}
+    found = needed_and_ignored(git, tracked, wanted.directory)
+    copied: dict[bytes, str] = {}
     refused = []
-    for path, importer in sorted(found.items()):
-        why = ""
+    for path, other in sorted(found.items()):
+        use, why = f"{'compiled from' if path.endswith(b'.mo') else 'imported by'} {shown(other)}", ""
         if SECRET.search(path.rpartition(b"/")[2]):
             why = "its name sounds like a secret's"
         elif os.path.getsize(os.path.join(os.fsencode(git.directory), path)) > LIMIT_BYTES:
             why = f"it is larger than {LIMIT_BYTES // 1024 // 1024} MB"
         if why:
             refused.append(
-                f"does not copy {shown(path)}, ignored by git and imported by {shown(importer)}, because {why}; "
+                f"does not copy {shown(path)}, ignored by git and {use}, because {why}; "
                 f'`copy = ["{shown(path)}"]` below [workspace] takes it along'
             )
         else:
-            copied[path] = importer
+            copied[path] = use
     filled, empty = _submodules(git.directory, tracked, wanted)
     asked = [path for path in trees.globbed(git, wanted.globs, wanted.directory) if path not in tracked]
     files = {*copied, *filled, *(path for path in asked if b"node_modules" not in path.split(b"/"))}
@@ -87,14 +87,14 @@ def lay_copied(top: Path, mirror: Mirror, commit: str) -> None:
 
 
 def _notes(
-    top: Path, copied: Mapping[bytes, bytes], refused: Collection[str], empty: Collection[bytes]
+    top: Path, copied: Mapping[bytes, str], refused: Collection[str], empty: Collection[bytes]
 ) -> Iterator[str]:
     if copied:
         first, *others = copied
-        what, how, by = shown(first), "ignored by git and imported by", shown(copied[first])
         if others:
-            what, how, by = f"{what} and {len(others)} more", how.replace(" and", ","), f"{by} and others"
-        yield f"copies {what}: {how} {by}"
+            yield f"copies {shown(first)} and {len(others)} more: ignored by git, {copied[first]} and others"
+        else:
+            yield f"copies {shown(first)}: ignored by git and {copied[first]}"
     yield from refused
     file = top / "pyproject.toml"
     if file.is_file():

@@ -1,7 +1,8 @@
-"""Python modules that git ignores and the project's own code imports: `_version.py`, generated parsers, extensions.
+"""Files that git ignores and the project's code needs: Python modules that it imports, such as `_version.py`, generated
+parsers and extensions, and message catalogues (`.mo`) compiled from tracked ones.
 
-Determines which ignored files of a checkout its code needs; runs nothing. An import that a tracked file satisfies needs
-no other file: a module that was also compiled in place is used as source.
+Runs nothing. An import that a tracked file satisfies needs no other file: a module that was also compiled in place is
+used as source.
 """
 
 import ast
@@ -28,23 +29,27 @@ VERSION_FILES: Final = (
 """Where build tools find the version file's name: tool, table of pyproject.toml, keys."""
 
 
-def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) -> dict[bytes, bytes]:
+def needed_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) -> dict[bytes, bytes]:
     """
-    The ignored modules that tracked ones import, directly or indirectly, each with one that imports it.
+    The ignored modules that tracked ones import, directly or indirectly, each with one that imports it, and compiled
+    catalogues with their sources.
 
     Imports start at the top of `git`, where commands run (`directory`), in `src`, and next to the top-level packages.
     """
     modules = {path for path in tracked if path.endswith(b".py")}
     wanted: dict[bytes, list[bytes]] = {}
+    found: dict[bytes, bytes] = {}
     for path in _ignored(git):
         folder, _, name = path.rpartition(b"/")
-        if named := MODULE.fullmatch(name):
+        if name.endswith(b".mo") and (source := path[:-2] + b"po") in tracked:
+            found[path] = source
+        elif named := MODULE.fullmatch(name):
             # Without the suffix of its kind.
             key = _joined(folder, named[1])
             if modules.isdisjoint({key + b".py", key + b"/__init__.py"}):
                 wanted.setdefault(key, []).append(path)
     if not wanted:
-        return {}
+        return found
     below = os.path.relpath(directory, git.directory)
     here = b"" if below == "." else os.fsencode(below)
     packages = {path.rpartition(b"/")[0] for path in modules if path.endswith(b"/__init__.py")}
@@ -55,7 +60,6 @@ def imported_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) 
     for path in chain.from_iterable(wanted.values()):
         new = next((folder for folder in folders_of(path) if folder not in known), b"")
         names.add(new.rpartition(b"/")[2] or path.rpartition(b"/")[2].partition(b".")[0])
-    found: dict[bytes, bytes] = {}
     waiting = sorted(modules)
     while waiting:
         importer = waiting.pop()

@@ -27,10 +27,7 @@ CACHES: Final = (
 
 NAMED_FILES: Final = (
     "**/.workflow/.cycle/",
-    "**/.claude/handoffs",
-    "**/.claude/.handoffs.*",
-    "**/.claude/events.ndjson",
-    "**/.claude/state.json",
+    *(f"**/.claude/{name}" for name in ("handoffs", ".handoffs.*", "events.ndjson", "state.json")),
 )
 """Rendered from the state of a cycle or of handoffs, in any folder (K23); untracked, they are no part of the work."""
 NEVER: Final = frozenset({b".git", b".fixloop"})

@@ -13,12 +13,8 @@ from fixloop.protocol.event import ORCHESTRATOR, USER
 from fixloop.protocol.refusals import Unexpected
 
 ENGINE_REASONS: Final = (
-    "max_iterations",
-    "retries_exhausted",
-    "fatal_error",
-    "timeout",
-    "handoff_rejected",
-    "communication_error",
+    *("max_iterations", "retries_exhausted", "fatal_error", "timeout"),
+    *("handoff_rejected", "communication_error"),
 )
 """Settled by a decision, not by an answer."""
 
