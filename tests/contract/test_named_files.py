@@ -16,6 +16,8 @@ from fixloop.statefiles.sync import Projected, edited_in, lay, project, root_of,
 from fixloop.store.contract import Store
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out, run
 
+pytestmark = pytest.mark.heavy
+
 PROGRESS = ".workflow/.cycle/cycle-v1-x.progress"
 
 

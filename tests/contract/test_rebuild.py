@@ -24,6 +24,8 @@ from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, carry_out
 from tests.fixtures.repositories import make_repository
 
+pytestmark = pytest.mark.heavy
+
 LAST = {"cycle": 9, "handoff": 5}
 """Steps of a whole workflow."""
 

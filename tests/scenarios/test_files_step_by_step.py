@@ -15,6 +15,8 @@ from tests.scenarios.file_steps import account, artifacts_of, on_disk, steps_on_
 from tests.scenarios.test_s17_cycle import the_seeds_cycle
 from tests.scenarios.test_s23_s27_handoff import the_seeds_example
 
+pytestmark = pytest.mark.heavy
+
 GOLDEN = Path(__file__).parent / "golden"
 DOCUMENTS = artifacts_of(
     *("r1", "r2", "i1", "i2", "v1", "v2"),

@@ -22,6 +22,8 @@ from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, f
 from tests.fixtures.validation_stage import Answers, Runs, Stage
 from tests.scenarios.report import report_on
 
+pytestmark = pytest.mark.heavy
+
 GOLDEN: Final = Path(__file__).parents[1] / "unit" / "golden"
 FEATURE_47: Final = [
     failure("test_sequential_invocation", file="test_validation_coordinator.py", line=12),

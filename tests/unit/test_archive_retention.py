@@ -20,6 +20,8 @@ from tests.fixtures.command_stage import PROJECT, Agents
 from tests.fixtures.memory_store import MemoryStore
 from workers.recovery.cleanup import archive_round
 
+pytestmark = pytest.mark.heavy
+
 NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 FLOW: Final = f"{PROJECT}-47-1"
 

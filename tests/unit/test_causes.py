@@ -9,6 +9,8 @@ import pytest
 from fixloop.profiles.cycle import events as cycle_events
 from fixloop.profiles.handoff import events as handoff_events
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src/fixloop", "workers")
 LEFT_OUT = ("protocol", "testing")

@@ -16,6 +16,8 @@ from fixloop.testing.cheats.corpus import Trial, trials
 from fixloop.testing.cheats.fixer import edit
 from fixloop.testing.cheats.play import End, Played, end_of
 
+pytestmark = pytest.mark.heavy
+
 TRIALS: Final = {trial.case.name: trial for trial in trials()}
 CLASSES: Final = {
     *(

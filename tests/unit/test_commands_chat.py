@@ -13,6 +13,8 @@ from fixloop.chat.roles import Role
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, body, message, meta
 from tests.fixtures.command_stage import Said, said
 
+pytestmark = pytest.mark.heavy
+
 CHATS = "theory_api/agents/chats"
 NEW = (
     *("chat", "new", "dx", "gh-sync", "--id", "0005", "--title", "Synchronise", "--scope", "agents"),

@@ -7,6 +7,8 @@ import pytest
 from tests.proofs import MOST, collect, every, read, statements
 from tests.unit.protocol_page import PAGE, PROMISED, REGENERATE, page
 
+pytestmark = pytest.mark.heavy
+
 STATED = {number: sentence for told in statements().values() for number, sentence in told.items()}
 PROTOCOL = {f"{letter}{number}" for letter, last in PROMISED.items() for number in range(1, last + 1)}
 
@@ -17,7 +19,6 @@ def cited() -> set[str]:
     return {number for proof in collect() for number in proof.requirements}
 
 
-@pytest.mark.heavy
 def test_the_protocol_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), f"run `{REGENERATE}`"
 

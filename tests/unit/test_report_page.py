@@ -18,6 +18,8 @@ from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, fails, failure
 from tests.fixtures.validation_stage import Stage
 from tests.scenarios.report import history_of, report_on
 
+pytestmark = pytest.mark.heavy
+
 VOID: Final = frozenset({"meta", "br"})
 DRAWN: Final = frozenset({"rect", "path", "circle", "line"})
 ATTRIBUTES: Final = frozenset(
