@@ -8,17 +8,20 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
+from fixloop.engine.engine import Engine
 from fixloop.servers.broker_url import celery_url
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.keeper import ping
-from fixloop.servers.redis_binary import server_binary
+from fixloop.servers.redis_binary import ServerVersion, installed_servers, server_binary
+from fixloop.store.redis_store import RedisStore
+from fixloop.testing.crew import scripted_workflow
 from fixloop.testing.waiting import comes
 from tests.fixtures.ports import free_port
 from tests.unit.test_deployment import ROOT, compose
@@ -44,31 +47,35 @@ def test_the_compose_file_fits_the_compose_schema() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.fixture
-def guarded_redis(tmp_path: Path) -> Iterator[Path]:
-    """A Redis as the Compose file starts it, but for its places; its socket."""
+@contextmanager
+def guarded_redis(folder: Path, binary: Path, version: ServerVersion) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Redis as the Compose file starts it, but for its places, with a socket in `folder`."""
     [shell, option, script] = compose()["services"]["redis"]["command"]
-    binary, version = server_binary()
     # Since 7.0 DEBUG is disabled by default; here the user's rights have to refuse it.
     debug = " --enable-debug-command yes" if version.numbers >= (7, 0) else ""
     for old, new in {
         "$$": "$",
-        "/run/redis": str(tmp_path),
+        "/dev/shm": str(folder),
         "/etc/redis.conf": str(ROOT / "config" / "redis.conf"),
-        "redis-server": binary,
-        "--bind 0.0.0.0": f"--port 0 --unixsocket {tmp_path}/socket --dir {tmp_path}{debug}",
+        "redis-server": str(binary),
+        "--bind 0.0.0.0": f"--port 0 --unixsocket {folder}/socket --dir {folder}{debug}",
     }.items():
-        script = script.replace(old, str(new))
+        script = script.replace(old, new)
+    (folder / "socket").unlink(missing_ok=True)
     server = subprocess.Popen(
         [shell, option, script], env={**os.environ, "REDISCLI_AUTH": "passw0rd"}, stdout=subprocess.DEVNULL
     )
     try:
-        assert comes(lambda: _listens(tmp_path / "socket") or server.poll() is not None)
+        assert comes(lambda: _listens(folder / "socket") or server.poll() is not None)
         assert server.poll() is None
-        yield tmp_path / "socket"
+        yield server
     finally:
         server.terminate()
         server.wait()
+
+
+def at(folder: Path) -> str:
+    return f"unix://fixloop:passw0rd@{folder}/socket"
 
 
 def _listens(path: Path) -> bool:
@@ -78,20 +85,37 @@ def _listens(path: Path) -> bool:
     return False
 
 
-def test_redis_serves_one_user_and_only_fixloop_s_commands(guarded_redis: Path) -> None:
-    stranger = redis.Redis(unix_socket_path=str(guarded_redis))
-    with closing(stranger), pytest.raises(redis.AuthenticationError):
-        stranger.ping()
-    known = redis.Redis(unix_socket_path=str(guarded_redis), username="fixloop", password="passw0rd")
-    with closing(known) as client:
-        assert client.ping()
-        assert client.set("fixloop:x", "1")
-        for words in (
-            ("FLUSHALL",), ("FLUSHDB",), ("CONFIG", "GET", "*"), ("DEBUG", "SLEEP", "0"), ("SHUTDOWN",), ("KEYS", "*"),
-            ("ACL", "LIST"), ("REPLICAOF", "NO", "ONE"), ("MODULE", "LIST"), ("BGREWRITEAOF",), ("MONITOR",),
-        ):  # fmt: skip
-            with pytest.raises(NoPermissionError):
-                client.execute_command(*words)  # type: ignore[no-untyped-call]
+def test_redis_serves_one_user_and_only_fixloop_s_commands(tmp_path: Path) -> None:
+    with guarded_redis(tmp_path, *server_binary()):
+        for login in ("", "default:@", "default:passw0rd@"):
+            stranger = redis.Redis.from_url(f"unix://{login}{tmp_path}/socket")
+            with closing(stranger), pytest.raises(redis.AuthenticationError):
+                stranger.ping()
+        with closing(redis.Redis.from_url(at(tmp_path))) as client:
+            assert client.ping()
+            assert client.set("fixloop:x", "1")
+            for words in (
+                ("FLUSHALL",), ("FLUSHDB",), ("CONFIG", "GET", "*"), ("DEBUG", "SLEEP", "0"), ("SHUTDOWN",),
+                ("KEYS", "*"), ("ACL", "LIST"), ("REPLICAOF", "NO", "ONE"), ("MODULE", "LIST"),
+                ("BGREWRITEAOF",), ("MONITOR",),
+            ):  # fmt: skip
+                with pytest.raises(NoPermissionError):
+                    client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(("binary", "version"), list(installed_servers()))
+def test_redis_keeps_what_scripts_wrote_when_it_is_killed(
+    tmp_path: Path, binary: Path, version: ServerVersion
+) -> None:
+    with guarded_redis(tmp_path, binary, version) as server, closing(RedisStore(at(tmp_path))) as store:
+        Engine(store, lambda ticket, _: None).start(scripted_workflow("be9c4a11", 47, "a -"))
+        before = {workflow: store.history(workflow) for workflow, _ in store.workflows()}
+        server.kill()
+        server.wait()
+
+    with guarded_redis(tmp_path, binary, version), closing(RedisStore(at(tmp_path))) as store:
+        assert before
+        assert {workflow: store.history(workflow) for workflow, _ in store.workflows()} == before
 
 
 def test_a_real_redis_takes_the_settings(tmp_path: Path) -> None:
