@@ -24,6 +24,8 @@ CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
         ({"build.gradle.kts": "", "gradlew": ""}, "./gradlew test --console=plain", ("./gradlew",)),
         ({"mix.exs": ""}, "mix test", ("mix", "test")),
         ({".rspec": "", "Gemfile": ""}, "bundle exec rspec", ("bundle", "exec", "rspec")),
+        ({"spec/models/user_spec.rb": "", "Gemfile": ""}, "bundle exec rspec", ("bundle", "exec", "rspec")),
+        ({"spec/calc_spec.rb": ""}, "rspec", ("rspec",)),
         ({"Rakefile": "Rake::TestTask.new(:test)\n"}, "rake test", ("rake", "test")),
         (
             {"composer.json": '{"scripts": {"test": "phpunit"}}'},

@@ -350,6 +350,31 @@ Expected: 3
 
 3 runs, 2 assertions, 1 failures, 0 errors, 0 skips
 """
+MINITEST_ERROR = """\
+  1) Error:
+TestCalc#test_error:
+NoMethodError: undefined method `sub' for an instance of Calc
+
+    Calc.new.sub(1)
+            ^^^^
+    {root}/test/kv.js:5:in `test_error'
+
+3 runs, 2 assertions, 0 failures, 1 errors, 0 skips
+"""
+SUREFIRE = """\
+[INFO] Running a.CalcTest
+[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.048 s <<< FAILURE! - in a.CalcTest
+[ERROR] adds(a.CalcTest)  Time elapsed: 0.013 s  <<< FAILURE!
+java.lang.AssertionError: expected:<5> but was:<-1>
+\tat a.CalcTest.adds(CalcTest.java:5)
+
+[INFO] Results:
+[INFO]
+[ERROR] Failures:
+[ERROR]   CalcTest.adds:5 expected:<5> but was:<-1>
+[INFO]
+[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0
+"""
 RSPEC = """\
   1) Calc adds
      Failure/Error: expect(Calc.add(1, 2)).to eq(3)
@@ -468,6 +493,14 @@ ok 2 - fine
     ("output", "name", "location", "error"),
     [
         (MINITEST, "Calc#test_0001_adds one, two", "test/kv.js:5", "Expected: 3\n"),
+        (MINITEST_ERROR, "TestCalc#test_error", "test/kv.js:5", "NoMethodError: undefined method `sub' for"),
+        (SUREFIRE, "a.CalcTest > adds", "", "java.lang.AssertionError: expected:<5> but was:<-1>\n"),
+        (
+            SUREFIRE.replace("adds(a.CalcTest) ", "a.CalcTest.adds --"),
+            "a.CalcTest.adds",
+            "",
+            "java.lang.AssertionError: expected:",
+        ),
         (RSPEC, "Calc adds", "test/kv.js:5", "expect(Calc.add(1, 2)).to eq(3)\n"),
         (JASMINE, "Calc adds", "test/kv.js:5", "Expected -1 to be 3.\n"),
         (MOCHA, "half > halves a time", "test/kv.js:5", "AssertionError: expected 500 to equal 1000\n"),
