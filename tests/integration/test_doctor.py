@@ -6,6 +6,7 @@ import subprocess
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -134,6 +135,21 @@ def test_a_redis_without_persistence_is_wrong_with_the_setting_to_change(tmp_pat
     assert found["redis"].ok is True
     assert (found["redis log"].ok, found["redis log"].remedy) == (False, "set `appendonly yes`")
     assert (found["redis memory"].ok, found["redis memory"].detail) == (False, "policy allkeys-lru")
+
+
+def test_a_default_user_without_rights_is_noted(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, closing(redis.Redis.from_url(url)) as client:
+        client.execute_command("ACL", "SETUSER", "me", "on", ">word", "~*", "&*", "+@all")  # type: ignore[no-untyped-call]
+        mine = f"unix://me:word@{urlsplit(url).path}"
+        before = by_name(redis_findings("redis", mine, Settings()))
+        with closing(redis.Redis.from_url(mine)) as me:
+            me.execute_command("ACL", "SETUSER", "default", "-@all")  # type: ignore[no-untyped-call]
+
+            found = by_name(redis_findings("redis", mine, Settings()))["redis user default"]
+
+            me.execute_command("ACL", "SETUSER", "default", "+@all")  # type: ignore[no-untyped-call]
+    assert "redis user default" not in before
+    assert (found.ok, found.remedy) == (None, "make it `user default off ~* &* +@all`")
 
 
 def test_a_redis_that_is_nearly_full_is_wrong(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -248,13 +248,9 @@ def _rabbitmq(url: str) -> Iterator[Finding]:
     product, version = str(told.get("product", "unknown")), str(told.get("version", ""))
     yield Finding("broker", product == "RabbitMQ", f"{product} {version} at {shown_url(url)}", "use RabbitMQ")
     if _numbers(version) < KNOWS_QUEUES_TIMEOUT:
-        yield Finding(
-            "broker timeout",
-            None,
-            "it closes a worker's channel when a step exceeds its consumer_timeout (30 minutes); the "
-            "worker reopens it",
-            "set `consumer_timeout` in rabbitmq.conf above your longest step",
-        )
+        limit = "it closes a worker's channel when a step exceeds its consumer_timeout (30 minutes)"
+        remedy = "set `consumer_timeout` in rabbitmq.conf above your longest step"
+        yield Finding("broker timeout", None, f"{limit}; the worker reopens it", remedy)
 
 
 def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
@@ -262,11 +258,9 @@ def redis_findings(name: str, url: str, settings: Settings) -> list[Finding]:
     place = place_of(url)
     try:
         with closing(_client(place, settings)) as client:
-            state: dict[str, Any] = {
-                key: value
-                for section in ("server", "persistence", "memory", "replication")
-                for key, value in client.info(section).items()
-            }
+            state: dict[str, Any] = client.info()
+            with suppress(redis.ResponseError):  # not every user may ask
+                state["default_user"] = client.acl_getuser("default")
     except (redis.RedisError, OSError, ValueError) as error:
         reason = reason_of(error, url)
         told = f"cannot reach {shown_url(url)}: {reason.text}"
@@ -312,6 +306,10 @@ def _keeps(name: str, state: dict[str, Any]) -> Iterator[Finding]:
         told = f"the last write to the log was {status}"
         remedy = "check the disk and the server's log"
         yield Finding(f"{name} writes", status == "ok", told, remedy)
+        rights = state.get("default_user", {"categories": ["+@all"], "keys": ["*"]})
+        if "+@all" not in rights["categories"] or {"*", "~*"}.isdisjoint(rights["keys"]):
+            told = "without its rights, many versions of Redis lose what scripts wrote when they restart"
+            yield Finding(f"{name} user default", None, told, "make it `user default off ~* &* +@all`")
     policy = str(state.get("maxmemory_policy", "unknown"))
     remedy = "set `maxmemory-policy noeviction`"
     yield Finding(f"{name} memory", policy == "noeviction", f"policy {policy}", remedy)

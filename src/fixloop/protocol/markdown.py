@@ -43,8 +43,6 @@ _ESCAPED: Final = re.compile(
     # A code span stays unchanged; its length is bounded so that a hostile text takes linear time.
     r"\\([!-/:-@\[-`{-~])|&#([0-9]{1,7});|(`{1,3})(?!`)[^`]{1,500}\3(?!`)"
 )
-
-
 _MARKER: Final = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s+|\Z)")
 
 #: Words that say, alone in a section or item, that there is nothing to list (K35).

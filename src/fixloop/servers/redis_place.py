@@ -15,8 +15,6 @@ from fixloop.files.folders import make_real, own_folder
 
 # struct sockaddr_un has 108 bytes, the last one is a zero.
 SOCKET_PATH_BYTES: Final = 107
-
-
 SEAL_KEY: Final = "seal.key"
 """In the data's folder: the key that seals the histories there."""
 
