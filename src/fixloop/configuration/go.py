@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -48,3 +49,11 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
         found.append(proposal("code-quality", _LINTER.name, (_LINTER.name, "run"), configured, _GO, _LINTER))
     return tuple(found)
+
+
+def tests_inside(directory: Path, folder: str) -> Iterator[Proposal]:
+    """The tests of the module in `folder`, called there: go enters no module from outside."""
+    for each in (one for one in proposals(directory / folder) if one.runs_tests):
+        command, why = ("env", f"--chdir={folder}", *each.check.command), f"{folder}/{each.check.why}"
+        told = {"name": f"go test {folder}"[:80], "command": command, "why": why}
+        yield each._replace(check=each.check.model_copy(update=told))
