@@ -31,6 +31,7 @@ _DATA: Final = option_set("data fixtures testdata test_data samples resources su
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
 _METHODS: Final = re.compile(r"TestCase\b[^\0]*^[ \t]+(?:async )?def test", re.MULTILINE)
+_MOVED: Final = re.compile(r"cd (?!.*\.\.)([\w-][\w./-]*) && ([^|&;<>`$(){}*?~#'\"\\]+)")
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
@@ -48,6 +49,8 @@ class Run(NamedTuple):
     """Empty if unknown; `tool` is then the project's own text."""
     rest: tuple[str, ...] = ()
     need: Need = _PYTHON
+    folder: str = ""
+    """Where it is called, if not in the project's own folder."""
 
 
 def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
@@ -140,8 +143,13 @@ def _entry(project: PythonProject) -> tuple[list[Run], str]:
 
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     """The test runner that a command calls; its command is empty if only a shell could tell it."""
-    variables, flags, is_python, module = list[str](), list[str](), False, False
-    rest = list(command.words or command.text.rpartition("&& ")[2].split())
+    flags, is_python, module = list[str](), False, False
+    moved = _MOVED.fullmatch(command.text)
+    inside = moved[1] if moved and (project.directory / moved[1]).is_dir() else ""
+    directory, variables = project.directory / inside, [f"--chdir={inside}"] if inside else []
+    rest = (moved[2].split() if moved and inside else list(command.words)) or command.text.rpartition("&& ")[
+        2
+    ].split()
     while rest:
         word = rest.pop(0)
         name = PurePath(word).name
@@ -172,9 +180,9 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     ):
         return None
     # Only a shell could tell the command, or the tests need what tox has built.
-    if not command.words or any("TOX_" in text_of(project.directory / each) for each in rest):
+    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in rest):
         return Run(command.text or " ".join(command.words))
-    folder = project.directory / (word.replace(".", "/") if module else word)
+    folder = directory / (word.replace(".", "/") if module else word)
     is_folder, start, need = bool(text_of(folder / "__main__.py")), [word], _PYTHON
     module = module or is_folder
     if module or is_script:
@@ -183,7 +191,7 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
         need = project.module(word.partition(".")[0])
     elif not module and not is_script and "/" not in word:
         need = Need("program", word, f"install what brings {word}, or name another in fixloop.toml")
-    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need)
+    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need, inside)
 
 
 def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:
@@ -202,7 +210,10 @@ def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str
 
 
 def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[Path]:
-    """Those of `files` that a call runs; all if unknown."""
+    """Those of `files` that a call runs; all in its folder if unknown."""
+    if run.folder:
+        own = [path.relative_to(run.folder) for path in files if path.is_relative_to(run.folder)]
+        return [run.folder / path for path in _reached(run._replace(folder=""), own, directory / run.folder)]
     if run.tool != "unittest":
         return files
     try:

@@ -139,7 +139,7 @@ def _split(line: str, why: str, given: tuple[str, ...] = ()) -> Iterator[Project
         if words[:1] in {("cd",), ("pushd",)}:
             moved = f"{part} && "
         elif words and (moved or any(re.search(r"[|<>`$]|[{}]", word) for word in words)):
-            yield ProjectCommand((), why, moved + part.strip())
+            yield ProjectCommand((), why, moved + " ".join((*map(shlex.quote, given), part.strip())))
         elif words:
             yield ProjectCommand((*given, *words), why)
 

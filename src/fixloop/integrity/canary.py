@@ -124,7 +124,13 @@ _CANARIES: Final[Mapping[str, Callable[[ToolCall, Project, str], Canary | None]]
 def canary_of(command: Sequence[str], project: Project, token: str) -> Canary | None:
     """The canary for the tool that `command` calls, named after the unique `token`; None if it has none."""
     call = call_of(command, _CANARIES)
-    return _CANARIES[call.tool](call, project, token) if call is not None else None
+    if call is None:
+        return None
+    folder = next((word.removeprefix("--chdir=") for word in call.head if word.startswith("--chdir=")), "")
+    canary = _CANARIES[call.tool](call, project.below(folder) if folder else project, token)
+    return canary and canary._replace(
+        files={posixpath.join(folder, path): canary.files[path] for path in canary.files}
+    )
 
 
 def unseen(

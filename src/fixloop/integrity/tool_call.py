@@ -135,6 +135,20 @@ class Project(NamedTuple):
     """pytest options from the project's settings."""
     read: Callable[[str], str] = lambda path: ""
 
+    def below(self, folder: str) -> "Project":
+        """The project as a command sees it that is called in one of its folders."""
+        top = f"{posixpath.normpath(folder)}/"
+        files, changed, roots = (
+            [path.removeprefix(top) for path in paths if path.startswith(top)]
+            for paths in (self.files, self.changed, self.roots)
+        )
+        return self._replace(
+            files=frozenset(files),
+            changed=tuple(changed),
+            roots=tuple(roots),
+            read=lambda path: self.read(posixpath.join(folder, path)),
+        )
+
     def holds(self, word: str) -> bool:
         """Whether a word of a command is an existing file or folder, a test in one, or a pattern."""
         path = posixpath.normpath(word.partition("::")[0])
