@@ -251,6 +251,11 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             "npx vitest run a.test.ts -t math adds",
         ),
         (
+            "npx vitest run",
+            Failure(name="packages/a/a.test.ts::a.test.ts", file="packages/a/a.test.ts"),
+            "npx vitest run packages/a/a.test.ts",
+        ),
+        (
             "npx mocha -r esm t",
             Failure(name="math of a cart::adds a::b", file="t/a.js"),
             "npx mocha -r esm t -f math of a cart adds a::b",

@@ -168,7 +168,7 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 
 _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")
-_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--json")
+_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--?json")
 _RUNNERS: Final = frozenset(
     ("pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "mocha", "go", "cargo")
 )
@@ -230,7 +230,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             run = ("run",) if name == "vitest" else ()
             # vitest joins suite titles with " > " in a report, and with a space in its filter.
             title = last.replace(" > ", " ")
-            return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
+            return (*runner, *run, file, *(("-t", title) if title and not file.endswith(title) else ()))
         case "mocha", _ if not last.startswith('"'):  # the name of a hook, which no filter finds
             return (*runner, *rest, "-f", failure.name.replace("::", " ", 1))
         case "go", ("test", *options):
