@@ -15,7 +15,7 @@ from fixloop.configuration import layout
 from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import SIGNS, text_of
 from fixloop.configuration.model import Need, Proposal, proposal
-from fixloop.configuration.project_commands import LAUNCHERS, ProjectCommand
+from fixloop.configuration.project_commands import LAUNCHERS, VALUED, ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
 
 USUAL: Final = "test*.py"
@@ -24,9 +24,6 @@ _ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_
 _RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
 _KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
 """Not runners, or they run tests that fixloop finds by itself; stestr writes a record into the project."""
-_VALUED: Final = option_set(
-    "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
-)
 _DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
@@ -163,8 +160,8 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
                 module, word = True, rest.pop(0) if rest else ""
                 break
         elif word.startswith("-") and word != "-c":
-            flags += [word, *rest[:1]] if word in _VALUED else [word]
-            del rest[: word in _VALUED]
+            flags += [word, *rest[:1]] if word in VALUED else [word]
+            del rest[: word in VALUED]
         else:
             break
     else:
