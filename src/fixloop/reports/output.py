@@ -185,8 +185,7 @@ def _annotation(text: str, tree: SourceTree) -> Failure | None:
 
 
 def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
-    match = _FINDING.match(text)
-    if match is None:
+    if (match := _FINDING.match(text)) is None:
         return None
     file = tree.relative(match["path"])
     if not tree.has_file(file):
