@@ -91,8 +91,7 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
         alternatives = tuple(group)
         first, needs = alternatives[0], alternatives[-1].needs
         for candidate in (each for each in alternatives if each.check.command):
-            check = _startable(candidate.check, candidate.needs, installed)
-            if check is not None:
+            if (check := _startable(candidate.check, candidate.needs, installed)) is not None:
                 checks.append(candidate.check if portable else check)
                 if candidate is not first and first.check.coverage_percent:
                     unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
@@ -135,8 +134,7 @@ def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | Non
     # Use the program from an environment that tox, nox or pre-commit has made.
     program, rest = check.command[0], check.command[1:]
     module = module_of(check.command) if PYTHON.fullmatch(program) else ""
-    script = installed.from_environments(module or program, hooks=not module)
-    if not script:
+    if not (script := installed.from_environments(module or program, hooks=not module)):
         return None
     program = str(Path(script).with_name("python")) if module else script
     return check.model_copy(update={"command": (program, *rest)})

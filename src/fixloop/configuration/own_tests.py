@@ -142,11 +142,9 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     """The test runner that a command calls; its command is empty if only a shell could tell it."""
     flags, is_python, module = list[str](), False, False
     moved = _MOVED.fullmatch(command.text)
-    inside = moved[1] if moved and (project.directory / moved[1]).is_dir() else ""
+    inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
     directory, variables = project.directory / inside, [f"--chdir={inside}"] if inside else []
-    rest = (moved[2].split() if moved and inside else list(command.words)) or command.text.rpartition("&& ")[
-        2
-    ].split()
+    rest = list(command.words or command.text.rpartition("&& ")[2].split())
     while rest:
         word = rest.pop(0)
         name = PurePath(word).name

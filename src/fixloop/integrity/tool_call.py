@@ -136,18 +136,13 @@ class Project(NamedTuple):
     read: Callable[[str], str] = lambda path: ""
 
     def below(self, folder: str) -> "Project":
-        """The project as a command sees it that is called in one of its folders."""
-        top = f"{posixpath.normpath(folder)}/"
-        files, changed, roots = (
-            [path.removeprefix(top) for path in paths if path.startswith(top)]
-            for paths in (self.files, self.changed, self.roots)
+        """The project as a command sees it that is called in a folder, whose path ends with a slash."""
+        files, changed = (
+            [path.removeprefix(folder) for path in paths if path.startswith(folder)]
+            for paths in (self.files, self.changed)
         )
-        return self._replace(
-            files=frozenset(files),
-            changed=tuple(changed),
-            roots=tuple(roots),
-            read=lambda path: self.read(posixpath.join(folder, path)),
-        )
+        read = lambda path: self.read(folder + path)  # noqa: E731
+        return self._replace(files=frozenset(files), changed=tuple(changed), read=read)
 
     def holds(self, word: str) -> bool:
         """Whether a word of a command is an existing file or folder, a test in one, or a pattern."""
