@@ -260,6 +260,12 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             Failure(name="math of a cart::adds a::b", file="t/a.js"),
             "npx mocha -r esm t -f math of a cart adds a::b",
         ),
+        (
+            "python tests/alltests.py",
+            Failure(name="__main__.CartTests.test_a"),
+            "python tests/alltests.py CartTests.test_a",
+        ),
+        ("make test", Failure(name="__main__.CartTests.test_a"), ""),
         ("npx mocha", Failure(name='math::"before each" hook for "adds"', file="t/a.js"), ""),
         (
             "go test -json -race ./...",
