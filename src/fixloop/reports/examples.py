@@ -201,8 +201,8 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
     names = [part.rsplit("/", 1)[-1] for part in argv]
     place = next((place for place, name in enumerate(names) if name in _RUNNERS), -1)
     if place < 0:  # a script that calls `unittest.main` takes names
-        script, _, test = failure.name.partition("__main__.")
-        return (*argv, test) if test and not script and argv[-1].endswith(".py") else ()
+        above, _, named = failure.name.partition("__main__.")
+        return (*argv, named) if named and not above and argv[-1].endswith(".py") else ()
     name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
     file, last = failure.file, failure.name.rpartition("::")[2]
     is_doctest = failure.message.startswith("Doctest: ")  # unittest cannot load one by its name
