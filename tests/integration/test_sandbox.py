@@ -399,9 +399,13 @@ def test_a_project_cannot_reveal_hidden_paths(scene: Scene, named: str) -> None:
     assert scene.run(f"cat {scene.project}/.fixloop/redis/seal.key", place).exit_code not in (0, None)
 
 
-def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(scene: Scene) -> None:
+@pytest.mark.parametrize("module", ["go.mod", "lib/go.mod", "lib/shop/go.mod"])
+def test_build_caches_of_other_languages_are_writable_and_their_tools_are_not(
+    scene: Scene, module: str
+) -> None:
     folder = scene.ground.workspace.directory
-    (folder / "go.mod").write_text("module shop\n")
+    (folder / module).parent.mkdir(parents=True, exist_ok=True)
+    (folder / module).write_text("module shop\n")
     (folder / "Cargo.toml").write_text("[package]\n")
     (scene.home / ".cargo" / "bin").mkdir(parents=True)
     scene = scene._replace(site=replace(scene.site, remembers=True))

@@ -213,6 +213,20 @@ def test_go_runs_one_package_where_something_was_changed() -> None:
     assert canary.output == "go-test"
 
 
+def test_a_command_that_is_called_in_a_folder_has_its_canary_there() -> None:
+    texts = {"b/b_test.go": "package b\n", "src/test_cart.py": ""}
+
+    go = made("env --chdir=b go test ./...", ("go.mod", *texts), changed=("b/b.go",), texts=texts)
+    python = made(
+        "env --chdir=src python -m unittest discover", tuple(texts), changed=("src/cart.py",), texts=texts
+    )
+
+    assert line(go) == "env --chdir=b go test -json -count=1 -run ^Test_c0[ab]$ ./"
+    assert go.files["b/c0_test.go"].startswith("package b\n")
+    assert line(python) == "env --chdir=src python -m unittest discover -v -s . -p test_c0.py"
+    assert list(python.files) == ["src/test_c0.py"]
+
+
 def test_cargo_runs_one_integration_test() -> None:
     files, texts = ("Cargo.toml", "src/lib.rs"), {"Cargo.toml": '[package]\nname = "shop"\n'}
 

@@ -203,6 +203,17 @@ CASE = "import unittest\n"
             ["django-admin test --settings=tests.settings"],
         ),
         (
+            {"Makefile": "test:\n\tcd tests && coverage run --source=shop alltests.py -v\n"},
+            ["env --chdir=tests python alltests.py -v"],
+        ),
+        (
+            {
+                "tox.ini": "[testenv]\nchangedir = {toxinidir}/tests\nsetenv = A=b\n"
+                "commands = python -m unittest discover\n"
+            },
+            ["env --chdir=tests A=b python -m unittest discover"],
+        ),
+        (
             {"Makefile": "test:\n\tpytest\nlint:\n\t./test_lint.sh\n"},
             ["python -m unittest discover -s tests"],
         ),
@@ -285,10 +296,16 @@ def test_a_test_file_that_no_check_reaches_is_named(
             {"Makefile": "check:\n\t$(PYTHON) -m testtools.run $(ALL)\n"},
             r"\$\(PYTHON\) -m testtools.run \$\(ALL\) ",
         ),
-        ({"Makefile": "test:\n\tcd tests && python alltests.py\n"}, "cd tests && python alltests.py "),
         (
-            {"tox.ini": "[testenv]\nchangedir = tests\ncommands = python alltests.py\n"},
-            "cd tests && python all",
+            {"Makefile": "test:\n\tcd tests && python alltests.py $(X)\n"},
+            r"cd tests && python alltests.py \$",
+        ),
+        ({"Makefile": "test:\n\tcd ../tests && python alltests.py\n"}, "cd ../tests && python alltests.py "),
+        (
+            {
+                "tox.ini": "[testenv]\nchangedir = tests\nsetenv = A=b\ncommands = python alltests.py {env:X}\n"
+            },
+            "cd tests && A=b python all",
         ),
         ({"tox.ini": "[testenv]\ncommands = trial shop\n"}, r"trial \(neither in .venv nor on the PATH\)"),
     ],
@@ -828,6 +845,36 @@ def test_a_module_in_another_language_belongs_to_the_tests_of_its_root(tmp_path:
 
     assert commands_of(configuration) == {"test-runner": {"mvn --batch-mode test": "mvn --batch-mode test"}}
     assert configuration.unverified == ()
+
+
+GO = {"go.mod": "module m\n", "m_test.go": ""}
+
+
+def test_a_repository_of_go_modules_is_tested_module_by_module(tmp_path: Path) -> None:
+    modules = {f"{folder}/{name}": text for folder in ("a", "b/c") for name, text in GO.items()}
+    written(tmp_path, modules | {"d/go.mod": "", "examples/e/go.mod": "", "web/package.json": TESTED})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("go",)))
+
+    assert commands_of(configuration) == {
+        "test-runner": {
+            "go test a": "env --chdir=a go test -json -count=1 ./...",
+            "go test b/c": "env --chdir=b/c go test -json -count=1 ./...",
+        }
+    }
+    assert check_of(configuration, "test-runner", "go test a").why == "a/go.mod"
+    assert unverified_of(configuration) == {"web": False}
+
+
+@pytest.mark.parametrize(
+    ("workspace", "named"), [({}, {"exp": False}), ({"go.work": "use (\n\t.\n\t./exp\n)\n"}, {})]
+)
+def test_a_go_module_inside_another_one_is_not_verified_from_above(
+    tmp_path: Path, workspace: dict[str, str], named: dict[str, bool]
+) -> None:
+    written(tmp_path, GO | {f"exp/{name}": text for name, text in GO.items()} | workspace)
+
+    assert unverified_of(loaded(tmp_path, installed(tmp_path, programs=("go",)))) == named
 
 
 def test_without_a_virtual_environment_a_hint_names_the_interpreter(tmp_path: Path) -> None:

@@ -233,6 +233,8 @@ def test_a_gate_over_combined_runs_does_not_apply_to_a_single_one(tmp_path: Path
         ("pytest README.rst\n    pytest tests", ""),
         ("pytest README.rst\n    pytest {envsitepackagesdir}/shop", ""),
         ("pytest tests\n    pytest --benchmark-skip tests", " tests"),
+        ("pytest tests\n    pytest --benchmark-only README.rst", " tests"),
+        ("coverage run -p --source shop -m pytest tests", " tests"),
         ("pytest tests", " tests"),
     ],
 )

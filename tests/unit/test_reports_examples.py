@@ -251,10 +251,21 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             "npx vitest run a.test.ts -t math adds",
         ),
         (
+            "npx vitest run",
+            Failure(name="packages/a/a.test.ts::a.test.ts", file="packages/a/a.test.ts"),
+            "npx vitest run packages/a/a.test.ts",
+        ),
+        (
             "npx mocha -r esm t",
             Failure(name="math of a cart::adds a::b", file="t/a.js"),
             "npx mocha -r esm t -f math of a cart adds a::b",
         ),
+        (
+            "python tests/alltests.py",
+            Failure(name="__main__.CartTests.test_a"),
+            "python tests/alltests.py CartTests.test_a",
+        ),
+        ("make test", Failure(name="__main__.CartTests.test_a"), ""),
         ("npx mocha", Failure(name='math::"before each" hook for "adds"', file="t/a.js"), ""),
         (
             "go test -json -race ./...",

@@ -554,6 +554,34 @@ Ran 1 test in 0.001s
 """
 
 
+TRIALS = f"""{"=" * 79}
+[FAIL]
+Traceback (most recent call last):
+twisted.trial.unittest.FailTest: 1 != 2
+
+tests.test_a.TestA.test_sum
+tests.test_a.TestA.test_total
+{"=" * 79}
+[ERROR]
+Traceback (most recent call last):
+builtins.KeyError: 'rate'
+
+tests.test_a.TestA.test_rate
+{"-" * 79}
+Ran 3 tests in 0.006s
+"""
+
+
+def test_each_test_that_trial_names_below_an_error_is_a_failure(tmp_path: Path) -> None:
+    told = [
+        (failure.name.rpartition(".")[2], failure.message.splitlines()[-1])
+        for failure in printed(TRIALS, tmp_path)
+    ]
+
+    failed = "twisted.trial.unittest.FailTest: 1 != 2"
+    assert told == [("test_sum", failed), ("test_total", failed), ("test_rate", "builtins.KeyError: 'rate'")]
+
+
 def test_a_failing_doctest_of_unittest_is_told_without_a_command_that_could_not_load_it(
     tree: SourceTree, tmp_path: Path
 ) -> None:

@@ -227,6 +227,7 @@ FILES: Mapping[str, str] = {
         (["python", "-m", "tools.check"], "tools/check.py"),
         (["sh", "run.sh"], "run.sh tools/check.py"),
         (["sh", "-c", "cd . && python check.py | tee out"], "check.py"),
+        (["env", "--chdir=tools", "python", "check.py"], "tools/check.py"),
         (["make"], "Makefile tools/check.py"),
         (["make", "-s", "test"], "Makefile tools/check.py"),
         (["make", "lint"], "Makefile"),

@@ -43,8 +43,7 @@ def affected(check: Check, ground: Ground, site: Site) -> Check | None:
         return None
     since = deltas(ground.workspace.mirror.git, snapshot.base, snapshot.commit)
     project = project_on(ground, snapshot.subdirectory, (os.fsdecode(delta.path) for delta in since))
-    chosen = _by_testmon(ground, site) or _by_name(call, project)
-    if not chosen:
+    if not (chosen := _by_testmon(ground, site) or _by_name(call, project)):
         return None
     without_coverage = ("--no-cov",) if _MEASURES.search(" ".join((*call.rest, project.addopts))) else ()
     options = call.kept(_DROPPED, PYTEST_VALUED, project.holds)

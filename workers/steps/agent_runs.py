@@ -26,9 +26,7 @@ def run_agent(step: Step, started: Event) -> Played | None:
     """Commit that the agent starts, and have the crew run it; None if the ticket was withdrawn in the meantime."""
     step.tell(started, "started")
     found = step.store.read(step.holding.ticket.workflow)
-    if step.cancelled() or found is None:
-        return None
-    return crew().play(step, found.snapshot)
+    return None if step.cancelled() or found is None else crew().play(step, found.snapshot)
 
 
 @contextmanager

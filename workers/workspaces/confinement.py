@@ -11,7 +11,7 @@ from pathlib import Path
 from fixloop.configuration.coding_agents import CODING_AGENTS, named_in
 from fixloop.machine.sandbox import Confinement, make_own_temporary, state_files
 from fixloop.servers.settings import load_settings
-from workers.workspaces.go_caches import shared_caches
+from workers.workspaces.go_caches import has_modules, shared_caches
 from workers.workspaces.node_modules import NAME, overlays_in
 
 
@@ -80,7 +80,7 @@ def _caches(cwd: Path, env: Mapping[str, str], own: Path) -> Iterator[Path]:
         "gradlew": tuple(gradle / one for one in ("caches", "daemon", "native", "notifications", "wrapper")),
         ".pre-commit-config.yaml": (named("PRE_COMMIT_HOME", cache / "pre-commit"),),
     }.items():
-        for place in places if (cwd / name).is_file() else ():
+        for place in places if (has_modules(cwd) if places is go else (cwd / name).is_file()) else ():
             if place.is_absolute():
                 place.mkdir(parents=True, exist_ok=True)
                 yield place

@@ -19,6 +19,11 @@ def shared_caches(env: Mapping[str, str]) -> tuple[Path, Path]:
     return Path(env.get("GOCACHE") or cache / "go-build"), Path(env.get("GOMODCACHE") or go / "pkg" / "mod")
 
 
+def has_modules(directory: Path) -> bool:
+    """Whether commands in `directory` may call Go, there or in a folder inside."""
+    return any(any(directory.glob(place)) for place in ("go.mod", "*/go.mod", "*/*/go.mod"))
+
+
 def own_caches(workspace: Workspace, base: str, env: Mapping[str, str], began: float) -> dict[str, str]:
     """The variables that name them. `base`: the commit before the fix, whose checks began at `began`, in seconds since
     the epoch. If a `go.sum` changed since, all modules are kept in the workspace, and come from the shared cache's
@@ -26,7 +31,7 @@ def own_caches(workspace: Workspace, base: str, env: Mapping[str, str], began: f
     build, modules = shared_caches(env)
     own = workspace.scratch / "go-build"
     named = {"GOCACHE": str(own)}
-    if not (workspace.directory / "go.mod").is_file():
+    if not has_modules(workspace.directory):
         return named
     for each in build.glob("[0-9a-f][0-9a-f]/*-[ad]"):
         with suppress(OSError):

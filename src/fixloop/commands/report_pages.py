@@ -58,8 +58,7 @@ def as_html(parts: Parts) -> str:
         body.append(f"<h2>{html.escape(heading)}</h2>\n<table><thead>{_row('th', names)}</thead><tbody>")
         body += (_row("td", row) for row in rows)
         body.append("</tbody></table>")
-    listed = "\n".join(body)
-    return f"{head}<body><h1>{title}</h1>\n{listed}\n</body></html>\n"
+    return "\n".join((f"{head}<body><h1>{title}</h1>", *body, "</body></html>\n"))
 
 
 def _row(cell: str, values: Row) -> str:

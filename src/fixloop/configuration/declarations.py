@@ -122,8 +122,7 @@ def toml_of(path: Path) -> dict[str, Any]:
 
 def yaml_of(path: Path) -> Any:
     """The content of a YAML file; None if it is missing or cannot be read."""
-    text = text_of(path)
-    if not text:
+    if not (text := text_of(path)):
         return None
     # Importing takes a tenth of a second, and many projects have no such file.
     from ruamel.yaml import YAML

@@ -46,6 +46,8 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     directory, found = project.directory, [*python.proposals(project, gated=gated)]
     others = {each: [*each(directory)] for each in OTHER_LANGUAGES}
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
+    if go.proposals not in untested and not (directory / "go.work").is_file():
+        untested.append(go.proposals)  # `./...` ends where a module inside begins
     found += [one for own in others.values() for one in own]
     known = [name for name in layout.PROJECT_FILES if (directory / name).is_file()]
     has_tests = any(each.runs_tests for each in found)
@@ -54,7 +56,10 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
             found.append(each._replace(runs_tests=not has_tests))
     of_others = partial(other_languages.proposals, is_alone=False)
     untested += [] if any(of_others(directory)) else [of_others]
-    for folder in layout.projects_inside(directory, other_languages.PROJECT_FILES) if found else ():
+    inside = layout.projects_inside(directory, other_languages.PROJECT_FILES)
+    if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
+        untested.remove(go.proposals)
+    for folder in inside if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
@@ -86,8 +91,7 @@ def settle(proposals: Iterable[Proposal], installed: Installed | None, *, portab
         alternatives = tuple(group)
         first, needs = alternatives[0], alternatives[-1].needs
         for candidate in (each for each in alternatives if each.check.command):
-            check = _startable(candidate.check, candidate.needs, installed)
-            if check is not None:
+            if (check := _startable(candidate.check, candidate.needs, installed)) is not None:
                 checks.append(candidate.check if portable else check)
                 if candidate is not first and first.check.coverage_percent:
                     unverified.append(_unverified("coverage gate", first.specialist, first.needs, installed))
@@ -130,8 +134,7 @@ def _startable(check: Check, needs: tuple[Need, ...], installed: Installed | Non
     # Use the program from an environment that tox, nox or pre-commit has made.
     program, rest = check.command[0], check.command[1:]
     module = module_of(check.command) if PYTHON.fullmatch(program) else ""
-    script = installed.from_environments(module or program, hooks=not module)
-    if not script:
+    if not (script := installed.from_environments(module or program, hooks=not module)):
         return None
     program = str(Path(script).with_name("python")) if module else script
     return check.model_copy(update={"command": (program, *rest)})

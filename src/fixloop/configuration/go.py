@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -10,8 +11,9 @@ from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import makefile_and_ci_commands
 
 # Options that select tests or limit their time; -race is left out, because it needs a C compiler.
-_KEPT: Final = re.compile(r"-(?:tags|short|timeout|mod|skip|run)(?:=.*)?$")
-_WITH_VALUE: Final = frozenset({"-tags", "-timeout", "-mod", "-skip", "-run"})
+_KEPT: Final = re.compile(
+    r"(?:(?<=\0)|^)--?(short(?:=[^\0]*)?|(?:tags|timeout|mod|skip|run)[=\0][^\0]*)(?=\0)"
+)
 _USED: Final = re.compile(r"^\s*use\s*(?:\(([^)]*)\)|([^\s(].*))", re.MULTILINE)
 _GO: Final = Need("program", "go", "install Go: https://go.dev/doc/install")
 _LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
@@ -29,14 +31,8 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         paths = (PurePosixPath(path.strip('"`')) for path in used.split())
         packages = tuple(posixpath.join(".", *path.parts, "...") for path in paths) or packages
     own = next((one for one in makefile_and_ci_commands(directory) if one.words[:2] == ("go", "test")), None)
-    kept = []
-    words = iter(own.words[2:] if own is not None else ())
-    for word in words:
-        option = re.sub("^--", "-", word)
-        if option in _WITH_VALUE:
-            kept.append(f"{option}={next(words, '')}")
-        elif _KEPT.match(option):
-            kept.append(option)
+    words = "\0".join((*(own.words[2:] if own is not None else ()), ""))
+    kept = ["-" + option.replace("\0", "=") for option in _KEPT.findall(words)]
     found = []
     if any(directory.rglob("*_test.go")):
         # -count=1: a cached result does not belong to this run.
@@ -48,3 +44,11 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
         found.append(proposal("code-quality", _LINTER.name, (_LINTER.name, "run"), configured, _GO, _LINTER))
     return tuple(found)
+
+
+def tests_inside(directory: Path, folder: str) -> Iterator[Proposal]:
+    """The tests of the module in `folder`, called there: go enters no module from outside."""
+    for each in (one for one in proposals(directory / folder) if one.runs_tests):
+        command, why = ("env", f"--chdir={folder}", *each.check.command), f"{folder}/{each.check.why}"
+        told = {"name": f"go test {folder}"[:80], "command": command, "why": why}
+        yield each._replace(check=each.check.model_copy(update=told))

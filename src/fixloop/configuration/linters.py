@@ -33,13 +33,11 @@ MYPY_TARGETS: Final = frozenset({"-p", "-m", "--package", "--module"})
 def linters(project: PythonProject) -> Iterator[Proposal]:
     """The proposals in the order in which they run."""
     if layout.has_python(project.directory):
-        scope = _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), SIGNS["ruff"])
-        if scope is not None:
+        if (scope := _scope(project, RUFF_CHECK, ("ruff", "ruff-check"), SIGNS["ruff"])) is not None:
             report = ("--output-format", "sarif", "--output-file", "{sarif}")
             yield _checked(project, scope, "ruff", ("ruff", "check", "--no-fix", *report))
         # Only one formatter: two never agree. A project that configures ruff as a linter has not chosen its formatter.
-        ruff = _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())
-        if ruff is None:
+        if (ruff := _scope(project, RUFF_FORMAT, ("ruff-format",), Signs())) is None:
             tables = {"pyproject.toml: [tool.ruff.format]": project.declared.table("ruff")}
             tables |= {f"{name}: [format]": toml_of(project.directory / name) for name in SIGNS["ruff"].files}
             ruff = next((Scope((), (), place) for place, table in tables.items() if "format" in table), None)
@@ -64,8 +62,7 @@ def _checked(
 
 def _mypy(project: PythonProject) -> Iterator[Proposal]:
     """Run by the project's interpreter, which has its dependencies; else by its hook, if that is installed."""
-    scope = _scope(project, MYPY, ("mypy",), SIGNS["mypy"])
-    if scope is None:
+    if (scope := _scope(project, MYPY, ("mypy",), SIGNS["mypy"])) is None:
         return
     declared = project.declared
     files = (*SIGNS["mypy"].files, "setup.cfg")
@@ -87,12 +84,10 @@ def _mypy(project: PythonProject) -> Iterator[Proposal]:
 
 def _scope(project: PythonProject, grammar: Grammar, hooks: tuple[str, ...], signs: Signs) -> Scope | None:
     """The tool's scope in the project: its widest command, else its hook, else all; None if it is not used."""
-    found = scopes_of(grammar, project.commands, project.directory)
-    if found:
+    if found := scopes_of(grammar, project.commands, project.directory):
         # Without a path, the tool's own settings decide how much of the project it checks.
         return max(found, key=lambda one: len(one.paths) if one.paths and "." not in one.paths else inf)
-    hook = _hook(project, hooks)
-    if hook is not None:
+    if (hook := _hook(project, hooks)) is not None:
         args = (*grammar.command, *hook.args)
         known = scope_of(grammar, args, project.directory, hook.why) or Scope((), (), hook.why)
         return known._replace(options=(*known.options, *_left_out(grammar, hook, project)))

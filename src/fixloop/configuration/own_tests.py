@@ -15,7 +15,7 @@ from fixloop.configuration import layout
 from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import SIGNS, text_of
 from fixloop.configuration.model import Need, Proposal, proposal
-from fixloop.configuration.project_commands import LAUNCHERS, ProjectCommand
+from fixloop.configuration.project_commands import LAUNCHERS, VALUED, ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
 
 USUAL: Final = "test*.py"
@@ -24,13 +24,11 @@ _ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_
 _RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
 _KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
 """Not runners, or they run tests that fixloop finds by itself; stestr writes a record into the project."""
-_VALUED: Final = option_set(
-    "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
-)
 _DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
 _METHODS: Final = re.compile(r"TestCase\b[^\0]*^[ \t]+(?:async )?def test", re.MULTILINE)
+_MOVED: Final = re.compile(r"cd (?!.*\.\.)([\w-][\w./-]*) && ([^|&;<>`$(){}*?~#'\"\\]+)")
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
@@ -48,6 +46,8 @@ class Run(NamedTuple):
     """Empty if unknown; `tool` is then the project's own text."""
     rest: tuple[str, ...] = ()
     need: Need = _PYTHON
+    folder: str = ""
+    """Where it is called, if not in the project's own folder."""
 
 
 def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
@@ -140,7 +140,10 @@ def _entry(project: PythonProject) -> tuple[list[Run], str]:
 
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     """The test runner that a command calls; its command is empty if only a shell could tell it."""
-    variables, flags, is_python, module = list[str](), list[str](), False, False
+    flags, is_python, module = list[str](), False, False
+    moved = _MOVED.fullmatch(command.text)
+    inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
+    directory, variables = project.directory / inside, [f"--chdir={inside}"] if inside else []
     rest = list(command.words or command.text.rpartition("&& ")[2].split())
     while rest:
         word = rest.pop(0)
@@ -155,8 +158,8 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
                 module, word = True, rest.pop(0) if rest else ""
                 break
         elif word.startswith("-") and word != "-c":
-            flags += [word, *rest[:1]] if word in _VALUED else [word]
-            del rest[: word in _VALUED]
+            flags += [word, *rest[:1]] if word in VALUED else [word]
+            del rest[: word in VALUED]
         else:
             break
     else:
@@ -172,9 +175,9 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     ):
         return None
     # Only a shell could tell the command, or the tests need what tox has built.
-    if not command.words or any("TOX_" in text_of(project.directory / each) for each in rest):
+    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in rest):
         return Run(command.text or " ".join(command.words))
-    folder = project.directory / (word.replace(".", "/") if module else word)
+    folder = directory / (word.replace(".", "/") if module else word)
     is_folder, start, need = bool(text_of(folder / "__main__.py")), [word], _PYTHON
     module = module or is_folder
     if module or is_script:
@@ -183,7 +186,7 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
         need = project.module(word.partition(".")[0])
     elif not module and not is_script and "/" not in word:
         need = Need("program", word, f"install what brings {word}, or name another in fixloop.toml")
-    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need)
+    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need, inside)
 
 
 def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:
@@ -202,7 +205,10 @@ def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str
 
 
 def _reached(run: Run, files: Collection[Path], directory: Path) -> Collection[Path]:
-    """Those of `files` that a call runs; all if unknown."""
+    """Those of `files` that a call runs; all in its folder if unknown."""
+    if run.folder:
+        own = [path.relative_to(run.folder) for path in files if path.is_relative_to(run.folder)]
+        return [run.folder / path for path in _reached(run._replace(folder=""), own, directory / run.folder)]
     if run.tool != "unittest":
         return files
     try:

@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.commands import PYTHON
+from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import Declarations, items_in, table_in, text_of, toml_of, yaml_of
 
 LAUNCHERS: Final = frozenset(
     {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
 )
+VALUED: Final = option_set(
+    "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
+)
+"""Options of launchers whose value is the next word."""
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
 # tox's substitutions: passed-on arguments and variables with their defaults, and its folders.
@@ -116,6 +120,8 @@ def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
         if word.startswith(("-W", "-X")):
             value = word[2:] or (words.pop(0) if words else "")
             warned += ["-W", value] if word.startswith("-W") else []
+        elif word in VALUED:
+            del words[:1]
         elif not (name in LAUNCHERS or PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
             return None
     return None
@@ -139,7 +145,7 @@ def _split(line: str, why: str, given: tuple[str, ...] = ()) -> Iterator[Project
         if words[:1] in {("cd",), ("pushd",)}:
             moved = f"{part} && "
         elif words and (moved or any(re.search(r"[|<>`$]|[{}]", word) for word in words)):
-            yield ProjectCommand((), why, moved + part.strip())
+            yield ProjectCommand((), why, moved + " ".join((*map(shlex.quote, given), part.strip())))
         elif words:
             yield ProjectCommand((*given, *words), why)
 

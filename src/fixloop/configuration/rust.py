@@ -20,8 +20,7 @@ _TESTS_ALONE: Final = frozenset({"--all-targets"})
 
 def proposals(directory: Path) -> Iterator[Proposal]:
     """The checks for Cargo.toml in `directory`; none without it."""
-    manifest = toml_of(directory / "Cargo.toml")
-    if not manifest:
+    if not (manifest := toml_of(directory / "Cargo.toml")):
         return
     # Reversed, so that the first command of each kind wins.
     own = [each for each in makefile_and_ci_commands(directory) if each.words[:1] == ("cargo",)]

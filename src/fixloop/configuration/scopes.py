@@ -64,7 +64,8 @@ def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory
     paths. Otherwise a part of what the project runs would be taken for all of it."""
     known, paths = dict[tuple[tuple[str, ...], tuple[str, ...]], Scope](), set[frozenset[str]]()
     for command in commands:
-        if (arguments := arguments_of(grammar.tool, command)) is not None:
+        arguments = arguments_of(grammar.tool, command)
+        if arguments is not None and "--benchmark-only" not in arguments:
             scope = scope_of(grammar, arguments, directory, command.why)
             named = (word for word in arguments if not word.startswith("-") and _is_path(word, directory))
             paths.add(frozenset(scope.paths if scope else (str(PurePosixPath(word)) for word in named)))

@@ -102,8 +102,7 @@ def listed(root: Path, directory: str) -> Iterator[str]:
     """Every file in a swapped directory, by path below the root."""
     top = root / (_generation(root, directory) or directory)
     for folder, _, names in os.walk(top):
-        for name in names:
-            yield f"{directory}/{(Path(folder) / name).relative_to(top).as_posix()}"
+        yield from (f"{directory}/{(Path(folder) / name).relative_to(top).as_posix()}" for name in names)
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666, synced: bool = False) -> None:

@@ -119,9 +119,7 @@ def _difference(store: Store, state: Any, prepared: Prepared, feature: Feature) 
         return "with other gates"
     if state.push != feature.push:
         return "with --push" if state.push else "without --push"
-    if feature.task and feature.task != _intake(feature).task(state):
-        return "with another task"
-    return ""
+    return "with another task" if feature.task and feature.task != _intake(feature).task(state) else ""
 
 
 def _made(engine: ProfileEngine[Any], features: Sequence[tuple[Feature, Prepared]]) -> list[Enqueued | str]:

@@ -33,8 +33,7 @@ def _javascript_canary(call: ToolCall, project: Project, token: str) -> Canary |
     if call.tool == "node" and "--test" not in call.rest:
         return None
     targets = call.targets(f"{runner.dropped} {runner.valued}", project.holds)
-    neighbour = project.sibling(_TEST, targets) or project.sibling(_TEST)
-    if not neighbour:
+    if not (neighbour := project.sibling(_TEST, targets) or project.sibling(_TEST)):
         return None
     folder, name = posixpath.split(neighbour)
     # A pattern that matches the neighbour must match it: keep the extensions and the test prefix or suffix.
@@ -123,8 +122,11 @@ _CANARIES: Final[Mapping[str, Callable[[ToolCall, Project, str], Canary | None]]
 
 def canary_of(command: Sequence[str], project: Project, token: str) -> Canary | None:
     """The canary for the tool that `command` calls, named after the unique `token`; None if it has none."""
-    call = call_of(command, _CANARIES)
-    return _CANARIES[call.tool](call, project, token) if call is not None else None
+    if (call := call_of(command, _CANARIES)) is None:
+        return None
+    folder = "".join(f"{word.removeprefix('--chdir=')}/" for word in call.head if word.startswith("--chdir="))
+    canary = _CANARIES[call.tool](call, project.below(folder), token)
+    return canary and canary._replace(files={folder + path: text for path, text in canary.files.items()})
 
 
 def unseen(

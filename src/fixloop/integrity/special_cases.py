@@ -272,6 +272,4 @@ def _bare(text: str) -> str:
 def _is_distinctive(text: str) -> bool:
     if _NUMBER.fullmatch(text):
         return float(text) not in _COMMON_NUMBERS
-    if _YES_OR_NO.fullmatch(text):
-        return False
-    return len(text) >= _SHORTEST or ("," in text and len(text) > 2)
+    return not _YES_OR_NO.fullmatch(text) and (len(text) >= _SHORTEST or ("," in text and len(text) > 2))

@@ -51,6 +51,8 @@ def _started_file(words: Sequence[str], directory: str, read: Read) -> Iterator[
     for word, following in zip(words, (*words, "")[1:], strict=True):
         if word == "-c":
             break
+        if word.startswith("--chdir="):
+            directory = posixpath.join(directory, word.removeprefix("--chdir="))
         if word == "-m":
             # A package that is started is the product.
             names.append(f"{following.replace('.', '/')}.py")

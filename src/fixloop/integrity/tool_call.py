@@ -135,6 +135,15 @@ class Project(NamedTuple):
     """pytest options from the project's settings."""
     read: Callable[[str], str] = lambda path: ""
 
+    def below(self, folder: str) -> "Project":
+        """The project as a command sees it that is called in a folder, whose path ends with a slash."""
+        files, changed = (
+            [path.removeprefix(folder) for path in paths if path.startswith(folder)]
+            for paths in (self.files, self.changed)
+        )
+        read = lambda path: self.read(folder + path)  # noqa: E731
+        return self._replace(files=frozenset(files), changed=tuple(changed), read=read)
+
     def holds(self, word: str) -> bool:
         """Whether a word of a command is an existing file or folder, a test in one, or a pattern."""
         path = posixpath.normpath(word.partition("::")[0])

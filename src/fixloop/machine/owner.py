@@ -54,9 +54,7 @@ def supervisor_of(owner: str) -> str:
 def is_dead_here(owner: str) -> bool:
     """Whether `owner` was a process of this machine and no longer runs; False if that is unknown."""
     where, pid, rest = _parts(owner)
-    if where != machine() or not pid.isdigit():
-        return False
-    return _started(int(pid)) != rest
+    return where == machine() and pid.isdigit() and _started(int(pid)) != rest
 
 
 def age_seconds() -> float:

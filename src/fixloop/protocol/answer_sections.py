@@ -118,9 +118,7 @@ def entries(body: str, *, each_line: bool = False) -> tuple[str, ...] | None:
     if not items:
         items = rows if each_line else [body]
     items = [item for item in items if item.strip()]
-    if len(items) == 1 and items[0].strip("*_ \t\n").casefold() in NOTHING:
-        return ()
-    return tuple(items) or None
+    return () if len(items) == 1 and items[0].strip("*_ \t\n").casefold() in NOTHING else tuple(items) or None
 
 
 def fences(text: str) -> tuple[tuple[int, str], ...]:

@@ -29,9 +29,7 @@ def _key(failure: FailureRef) -> tuple[str, str]:
     error = _VALUE.sub("#", failure.error[:80])
     if failure.frame:
         return error, failure.frame
-    if "::" not in failure.name and failure.line is not None:
-        return "", failure.name
-    return error, failure.name
+    return "" if "::" not in failure.name and failure.line is not None else error, failure.name
 
 
 def common_prefix(names: Sequence[str]) -> str:

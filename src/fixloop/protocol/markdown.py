@@ -96,9 +96,7 @@ def fence(value: str, indent: int = 0) -> Verbatim:
 
 def text(value: str, indent: int = 0) -> Verbatim:
     """The text after `**Field**:` - one escaped line, or a fence below it for several lines."""
-    if "\n" in value:
-        return Verbatim("\n" + fence(value, indent))
-    return Verbatim(" " + line(value))
+    return Verbatim("\n" + fence(value, indent)) if "\n" in value else Verbatim(" " + line(value))
 
 
 def code(value: str) -> Verbatim:
@@ -143,9 +141,7 @@ def _item(value: str, indent: int) -> str:
     if not value:
         return _WORDLESS
     # A file named `none` must not read as "there are none".
-    if value.casefold() in NOTHING:
-        return f"&#{ord(value[0])};{value[1:]}"
-    return lines(value, indent)
+    return f"&#{ord(value[0])};{value[1:]}" if value.casefold() in NOTHING else lines(value, indent)
 
 
 def _inactive(match: re.Match[str]) -> str:

@@ -31,9 +31,7 @@ USER: Final = "User"
 
 def priority_of(severity: Severity | None) -> Priority:
     """The priority of a failure report (K13): critical and high are High, none is High."""
-    if severity in (Severity.MEDIUM, Severity.LOW):
-        return Priority(severity)
-    return Priority.HIGH
+    return Priority(severity) if severity in (Severity.MEDIUM, Severity.LOW) else Priority.HIGH
 
 
 class Reason(StrEnum):

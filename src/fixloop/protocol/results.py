@@ -227,9 +227,7 @@ def _reason_to_escalate(state: State) -> tuple[msg.Reason, str] | None:
         return msg.Reason.DEADLOCK, f"the fixes of {names} undo each other: {rounds} rounds"
     if analysis.is_deadlocked(active, state.limits.deadlock_window):
         return msg.Reason.DEADLOCK, ""
-    if state.escalate_on_failure:
-        return msg.Reason.BLOCKER, "the manual fix did not pass"
-    return None
+    return (msg.Reason.BLOCKER, "the manual fix did not pass") if state.escalate_on_failure else None
 
 
 def _reopen(draft: Draft, failures: tuple[Failure, ...]) -> bool:

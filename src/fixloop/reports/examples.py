@@ -168,7 +168,7 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 
 _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")
-_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--json")
+_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--?json")
 _RUNNERS: Final = frozenset(
     ("pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "mocha", "go", "cargo")
 )
@@ -200,8 +200,9 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
     """The command that runs `failure` alone; empty if the runner is unknown or cannot name it."""
     names = [part.rsplit("/", 1)[-1] for part in argv]
     place = next((place for place, name in enumerate(names) if name in _RUNNERS), -1)
-    if place < 0:
-        return ()
+    if place < 0:  # a script that calls `unittest.main` takes names
+        above, _, named = failure.name.partition("__main__.")
+        return (*argv, named) if named and not above and argv[-1].endswith(".py") else ()
     name, runner, rest = names[place], tuple(argv[: place + 1]), tuple(argv[place + 1 :])
     file, last = failure.file, failure.name.rpartition("::")[2]
     is_doctest = failure.message.startswith("Doctest: ")  # unittest cannot load one by its name
@@ -230,7 +231,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             run = ("run",) if name == "vitest" else ()
             # vitest joins suite titles with " > " in a report, and with a space in its filter.
             title = last.replace(" > ", " ")
-            return (*runner, *run, file, *(("-t", title) if title and title != file else ()))
+            return (*runner, *run, file, *(("-t", title) if title and not file.endswith(title) else ()))
         case "mocha", _ if not last.startswith('"'):  # the name of a hook, which no filter finds
             return (*runner, *rest, "-f", failure.name.replace("::", " ", 1))
         case "go", ("test", *options):

@@ -185,8 +185,7 @@ def _annotation(text: str, tree: SourceTree) -> Failure | None:
 
 
 def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
-    match = _FINDING.match(text)
-    if match is None:
+    if (match := _FINDING.match(text)) is None:
         return None
     file = tree.relative(match["path"])
     if not tree.has_file(file):
@@ -255,11 +254,10 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
         said, at = block["said"], block.get("at")
         # Perl's rows, which follow the line that names the test, are comments.
         said = re.sub(r"^ *#", "", said, flags=re.MULTILINE) if said.startswith("\n") else said
-        name = " > ".join(
-            filter(None, (block.get("suite"), *re.split(r"\n +| › ", block["name"] or at or "")))
-        )
         told = "\n".join(filter(None, (dedent(said).strip(), at)))
-        others.append(_failing(name, told, "failure", (), tree))
+        for each in re.split(r"\n(?! )", block["name"] or at or ""):  # trial names all that failed alike
+            name = " > ".join(filter(None, (block.get("suite"), *re.split(r"\n +| › ", each))))
+            others.append(_failing(name, told, "failure", (), tree))
     names = {failure.name for failure in others}
     points = (point for point in _of_tap(output, tree) if point.name.rpartition(" > ")[2] not in names)
     return (*_of_unittest(output, tree), *points, *others)

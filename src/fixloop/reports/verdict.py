@@ -116,8 +116,7 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
             return _Verdict(RunOutcome.ERROR, "it says itself that no test ran", is_final=True)
         return _Verdict(RunOutcome.PASSED, "exit code 0")
     name, tree = run.check.name, SourceTree(run.workspace)
-    failures = failures_in(run.output, name, tree)
-    if failures:
+    if failures := failures_in(run.output, name, tree):
         return _Verdict(RunOutcome.FAILED, f"{len(failures)} findings, exit code {run.exit_code}", failures)
     whole = whole_failure(run.output, name, " ".join(run.check.command), run.exit_code)
     return _Verdict(RunOutcome.FAILED, f"exit code {run.exit_code}", (whole,))

@@ -98,6 +98,4 @@ def _objection(directory: Path) -> str:
         return "it is not a directory"
     if state.st_uid != os.getuid():
         return f"it belongs to user {state.st_uid}"
-    if state.st_mode & 0o077:
-        return f"its mode is {stat.S_IMODE(state.st_mode):04o} instead of 0700"
-    return ""
+    return f"its mode is {stat.S_IMODE(state.st_mode):04o} instead of 0700" if state.st_mode & 0o077 else ""

@@ -121,9 +121,7 @@ def _activity(index: int, entries: Sequence[Recorded], before: Activity) -> Acti
     if entry.kind == "decision-made":
         waits = entry.event.get("decision") == Decision.MANUAL_FIX.value
         return Activity.PERSON if waits else Activity.ENGINE
-    if entry.kind == "manual-fix-done":
-        return Activity.CHECKS
-    return before
+    return Activity.CHECKS if entry.kind == "manual-fix-done" else before
 
 
 class EndedRun(NamedTuple):

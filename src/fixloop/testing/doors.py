@@ -81,8 +81,7 @@ class Http(_Claims):
             with urllib.request.urlopen(request, timeout=60) as answer:  # nosec B310: our own server
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            problem = json.load(error)
-            return {"status": "refused", "reasons": [problem["detail"]]}
+            return {"status": "refused", "reasons": [json.load(error)["detail"]]}
 
 
 class Mcp(_Claims):

@@ -155,9 +155,7 @@ def _plain(value: Any, zone: timezone) -> Any:
         return _plain(value.model_dump(), zone)
     if isinstance(value, dict):
         return {name: _plain(inner, zone) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, zone) for inner in value]
-    return value
+    return [_plain(inner, zone) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _drawn(snapshot: bytes, artifacts: Artifacts) -> Files:
