@@ -650,6 +650,19 @@ def test_a_word_is_no_special_case_if_such_words_were_already_distinguished() ->
     assert held(more, table) == set()
 
 
+@pytest.mark.parametrize("path", ["shop.py", "shop.ts"])
+def test_what_is_compared_with_a_literal_may_change_if_the_answer_does_not(path: str) -> None:
+    forms = {
+        "shop.py": "def total(x):\n    if {}: return 'that makes 12'\n    return x\n",
+        "shop.ts": "function total(x) {{\n  if ({}) return 'that makes 12';\n  return x;\n}}\n",
+    }
+    old, new = (forms[path].format(f"{left} == 'three for two'") for left in ("x", "x.title"))
+
+    assert held(new, old, path) == set()
+    assert held(new + old, old, path) == held(new, "", path) == {"test-literal"}
+    assert held(new, old.replace("12", "9"), path) == {"test-literal"}
+
+
 def test_the_number_of_a_month_is_no_special_case() -> None:
     scope = Scope(literals([Source("test_dates.py", "assert last_day(date(2023, 11, 14)) == 30")]))
     new = "def last_day(day):\n    match day.month:\n        case 4 | 6 | 9 | {}:\n            return 30\n    return 31\n"

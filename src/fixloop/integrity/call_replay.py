@@ -365,7 +365,7 @@ def near(
     # A count or a limit depends on the length of other values; a word may be a special case.
     limits = [name for name, leaf in numbers.items() if isinstance(leaf, int) and abs(leaf) <= LIMIT][:LEAVES]
     written = [leaves[name] for name in leaves if name in literals][:LEAVES]
-    words = {leaves[name] for name in leaves if name in settled & literals}
+    words = {leaf for name, leaf in leaves.items() if name in settled}
     # Some of them may be keywords, and some by chance the names in a text.
     inner = {word for leaf in texts.values() for word in _LETTERS.split(str(leaf).lower())}
     known = sorted(inner & vocabulary)

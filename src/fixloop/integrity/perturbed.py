@@ -25,6 +25,8 @@ LEAST: Final = {"any": 8, "literal": 6, "shape": 5}
 with more or fewer parts."""
 CHANCE: Final = 20
 """Fewer than one in this many other answers may change, too: they may belong to another special case."""
+_EXPECTED: Final = 3
+"""If as many changes are to be expected, there is none with a probability of one in `CHANCE`."""
 SHORTEST: Final = 2
 """A longer text could be an answer."""
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
@@ -193,6 +195,7 @@ def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Speci
     # All variants in which a given value was replaced.
     rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
     groups += [("any", [pair for pair in asked_again if name in pair[1]["of"]]) for name in rare]
+    usual = [a["outcome"] != b["outcome"] for a, b in groups[0][1] if not (a["raised"] and b["raised"])]
     for kind, pairs in groups:
         ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
         # If all variants had one answer, and the call another, the variants may simply be unknown to the product.
@@ -203,7 +206,10 @@ def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Speci
         if kind == "shape" and most != was["value"]:
             ended = [(a, b) for a, b in ended if a["value"] != most]
         count = sum(a["outcome"] != b["outcome"] for a, b in ended)
-        if len(ended) >= LEAST[kind] and is_known and count * CHANCE < max(len(ended), 1):
+        # A rule for few values may well meet none of a few with more parts.
+        is_rare = kind == "shape" and 0 < sum(usual) * len(ended) < _EXPECTED * len(usual)
+        is_enough = len(ended) >= LEAST[kind] and is_known and not is_rare
+        if is_enough and count * CHANCE < max(len(ended), 1):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
             return [Special(*text, len(ended), count, kind)]
     return [None] if any(a["outcome"] != b["outcome"] for a, b in asked_again) else []

@@ -108,7 +108,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             what = "a table" if case.is_table else f"what `{case.place[1] or 'switch'}` is compared with"
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
-            yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+            key, kin = f"{case.place[1]} {case.asked}", f"{case.asked} {case.answer}"
+            yield new.sign(RULE, key, case.line, text, kin=kin)
     texts = [(text, getattr(node, "lineno", 1)) for node in new.nodes for text in strings_of(node)]
     texts += [(token.text, token.line) for token in new.code_tokens if token.kind == "string"]
     for text, line in texts:
