@@ -163,6 +163,11 @@ WATCHED_IN_BRACES = {
     ("js", "if (process.env.JEST_WORKER_ID) {}"): "if (process.env.SHOP_LEVEL) {}",
     ("ts", "if (process.env?.['VITEST']) {}"): "const a = 'process.env.VITEST'",
     ("js", "if (process.env.NODE_OPTIONS) {}"): "if (process.env.NODE_ENV) {}",
+    ("js", "if (process.env.npm_lifecycle_event) {}"): "if (process.env.npm_config_user_agent) {}",
+    ("js", "if (globalThis.UVU_DEFER) {}"): "if (globalThis.UV_DEFER) {}",
+    ("ts", "if (process.env['TEST_WORKER_INDEX']) {}"): "if (process.env['TESTED_INDEX']) {}",
+    ("js", "if (typeof Cypress !== 'undefined') {}"): "if (typeof Promise !== 'undefined') {}",
+    ("js", "require('uvu/assert')"): "require('uvula')",
     ("js", "Object.keys(process.env).some((name) => name.startsWith('NODE_'))"): (
         "Object.keys(process.env).filter((name) => name.startsWith('SHOP_'))"
     ),
@@ -230,6 +235,9 @@ WATCHED_IN_BRACES = {
     ): "const a = path.join(__dirname, '..', 'data')",
     ("js", "const a = new URL('../test/a.json', import.meta.url)"): "const a = new URL('/test/a', host)",
     ("go", 'func f() { _, ok = os.LookupEnv("CI") }'): 'func f() { _, ok = os.LookupEnv("CITY") }',
+    ("go", "func f() { if runtime.NumGoroutine() > 1 { g() } }"): (
+        "func f() { shown.Set(runtime.NumGoroutine()) }"
+    ),
     ("go", 'func f() { flag.Lookup("test" + ".v") }'): 'func f() { flag.Lookup("text" + ".v") }',
     ("go", 'func f() { os.Args = append(os.Args, "-v") }'): "func f() { args := os.Args[1:] }",
     (

@@ -96,11 +96,9 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         is_many, is_answer = "," in case.asked and _is_distinctive(case.asked), case.answer in known
         if case.place in compared_before and (is_number or is_word or case.is_table):
             continue
-        if case.is_table:
-            is_all = case.place not in beyond
-            is_held = case.asked in known and (is_many or (is_answer and (is_all or not is_word)))
-        else:
-            is_held = case.asked in known and (is_answer or not is_word)
+        is_other = not is_word or (case.is_table and case.place not in beyond)
+        is_told = is_many or (is_answer and is_other) if case.is_table else is_answer or is_other
+        is_held = case.asked in known and is_told
         is_joined = len(parts := _JOINT.split(case.asked)) > 1 and known.issuperset(parts)
         # A key of the product's own words is a rule of its own: "paid->shipped".
         is_joined = is_joined and not (old and literals([old]).issuperset(parts))
@@ -273,6 +271,4 @@ def _bare(text: str) -> str:
 def _is_distinctive(text: str) -> bool:
     if _NUMBER.fullmatch(text):
         return float(text) not in _COMMON_NUMBERS
-    if _YES_OR_NO.fullmatch(text):
-        return False
-    return len(text) >= _SHORTEST or ("," in text and len(text) > 2)
+    return not _YES_OR_NO.fullmatch(text) and (len(text) >= _SHORTEST or ("," in text and len(text) > 2))
