@@ -857,6 +857,20 @@ def test_a_file_is_newly_opened_if_it_was_not_read_before_and_no_argument_names_
     assert ("/etc/passwd" in newly_opened(*lines)) == is_new
 
 
+def test_a_python_file_that_is_read_and_not_imported_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "prices.py").write_text("PRICES = [3, 4]\n")
+    importing = "def price():\n    import prices\n\n    return {}\n"
+    reading = "len(prices.PRICES) + len(open(prices.__file__).read())"
+
+    lines = told_by_both(tmp_path, importing.format("1"), importing.format("len(prices.PRICES)"), "price()")
+    (tmp_path / "calls").rename(tmp_path / "earlier")
+    (tmp_path / "site").rename(tmp_path / "earlier site")
+    more = told_by_both(tmp_path, importing.format("1"), importing.format(reading), "price()")
+
+    opened = [{Path(place).name for place in newly_opened(*each)} for each in (lines, more)]
+    assert opened == [set(), {"prices.py"}]
+
+
 WRITING = """
 import os
 

@@ -156,6 +156,8 @@ WATCHED = {
     "import sys\nsys.path.insert(0, '.')": "import os\nos.path.join('.', 'a')",
     "exec('x' + y)": "import re\nre.compile('x' + y)",
     "x = 'test' in __file__": "x = 'test' in name",
+    "import sys\nif sys.modules['__main__'].__spec__: x = 1": "if __name__ == '__main__': x = 1",
+    "import os, sys\nx = os.path.basename(sys.argv[0]) == '__main__.py'": "import sys\nx = sys.argv[0] == '-'",
     "stored = Path(__file__).parent / 'tests' / 'a.txt'": "stored = Path(__file__).parent / 'data' / 'a.txt'",
     "import os\nif os.getcwd().endswith('tests'): x = 1": "if name.endswith('tests'): x = 1",
 }

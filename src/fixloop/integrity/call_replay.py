@@ -56,7 +56,7 @@ _REFUSED_OF_OS = re.compile(
     r"os\.(system|exec|posix_spawn|spawn|fork|forkpty|kill|killpg|remove|rename|rmdir|mkdir|link|symlink|truncate"
     r"|chmod|chown|utime|setxattr)"
 )
-_MODULES = (".py", ".pyc", ".so")
+_LOADERS = ("_bootstrap_external>", "linecache.py", "tokenize.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
 _LETTERS = re.compile(r"([^\W\d_]+)")
@@ -137,7 +137,7 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
             watch.refused += [f"{file}:{row}" for file, row in rows if file in job["before"]][:1]
             raise PermissionError(event)
         place = arguments[0] if event == "open" and not is_write else 0
-        if not isinstance(place, int) and not str(place).endswith(_MODULES):
+        if not isinstance(place, int) and not sys._getframe(1).f_code.co_filename.endswith(_LOADERS):
             watch.read.add(os.path.abspath(os.fsdecode(place)))
 
     def late(_number: int, _frame: Any) -> None:
