@@ -2,16 +2,14 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-import fixloop.integrity
 from fixloop.integrity.perturbed import (
     Special,
     carried,
@@ -26,10 +24,10 @@ from fixloop.integrity.perturbed import (
 from fixloop.integrity.source import Source
 from tests.fixtures.fixing_stage import Fixing
 from tests.fixtures.inner_pytest import PYTEST
+from workers.commands.call_recorders import PythonCalls, Replay
 
 pytestmark = pytest.mark.slow
 
-INTEGRITY: Final = Path(fixloop.integrity.__file__).parent
 RULE = "tested-values-only"
 MEAN = "def mean(values):\n    return sum(values) // len(values)\n"
 HONEST = "def mean(values):\n    return sum(values) / len(values) if values else 0\n"
@@ -82,6 +80,15 @@ def test_answers_chosen_by_a_checksum_of_the_input_are_held_with_the_call(tmp_pa
     assert "mean([3.5, 4.25])" in found.text
 
 
+def test_of_many_tests_that_failed_some_are_enough(tmp_path: Path) -> None:
+    many = "import pytest\n\n\n@pytest.mark.parametrize('number', range(30))\ndef test_halves(number)"
+    fixing = by_pytest(tmp_path, MEAN, checksums(), TESTS.replace("def test_halves()", many))
+
+    fixing.run()
+
+    assert fixing.rules == [RULE]
+
+
 def test_a_corrected_rule_is_not_held(tmp_path: Path) -> None:
     fixing = by_pytest(tmp_path, MEAN, HONEST, TESTS)
 
@@ -102,31 +109,38 @@ def test_calls_of_a_script_are_recorded_too(tmp_path: Path) -> None:
     assert fixing.rules == [RULE]
 
 
-def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> list[list[str]]:
+def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> Sequence[Sequence[str]]:
     """The records of a script's calls by the recorder and the replay in separate processes: before and after."""
-    for name in ("calls", "site"):
-        (folder / name).mkdir()
     module, script = folder / "stats.py", folder / "verify.py"
     module.write_text(fixed)
     script.write_text(f"from stats import *\n\n{tests}\n")
     (folder / "before").write_text(broken)
-    shutil.copy(INTEGRITY / "call_recorder.py", folder / "site" / "sitecustomize.py")
-    recorded = {"files": [str(module)], "changed": [str(module)], "calls": str(folder / "calls")}
-    (folder / "told").write_text(json.dumps(recorded))
-    environment = os.environ | {"FIXLOOP_CALLS": str(folder / "told"), "PYTHONPATH": str(folder / "site")}
+    (folder / "after").write_text(fixed)
+    recorded = PythonCalls(folder, [str(module)], [str(module)])
+    environment = os.environ | recorded.variables({})
     subprocess.run([sys.executable, script], cwd=folder, env=environment, check=True)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
-    values, sides = values_of(old, new), {side: str(folder / side) for side in ("old", "new")}
-    values = values._replace(vocabulary=vocabulary([broken]))
-    told = {
-        **{"calls": str(folder / "calls"), "before": {str(module): str(folder / "before")}, "seconds": 5},
-        **values.kept,
-        **sides,
-    }
-    (folder / "replay").write_text(json.dumps(told))
-    subprocess.run([sys.executable, INTEGRITY / "call_replay.py", folder / "replay"], cwd=folder, check=True)
+    values = values_of(old, new)._replace(vocabulary=vocabulary([broken]))
     assert values.may_answer or decides_more(old, new)
-    return [(folder / side).read_text().splitlines() for side in sides]
+
+    def run(argv: Sequence[str]) -> bool:
+        return subprocess.run([sys.executable, *argv[1:]], cwd=folder, check=True) is not None
+
+    before, after = ({str(module): str(folder / side)} for side in ("before", "after"))
+    return recorded.replayed(folder, Replay(run, values, before, after, 5))
+
+
+def test_only_calls_that_are_answered_differently_are_repeated_with_other_values(tmp_path: Path) -> None:
+    name = "def name(text):\n    return text.title()\n\n\n"
+    calls = "assert name('ann lee') == 'Ann Lee'\nassert mean([3.5, 4.25]) == 3.875"
+
+    old, new = (
+        [*map(json.loads, side)] for side in told_by_both(tmp_path, name + MEAN, name + HONEST, calls)
+    )
+
+    assert {line["name"] for line in new if not line["kind"]} == {"stats.name", "stats.mean"}
+    assert {line["name"] for line in old if line["kind"]} == {"stats.mean"}
+    assert [(line["call"], line["kind"]) for line in old] == [(line["call"], line["kind"]) for line in new]
 
 
 SQL = """import re
@@ -838,6 +852,20 @@ def test_a_file_is_newly_opened_if_it_was_not_read_before_and_no_argument_names_
     lines = told_by_both(tmp_path, frame.format(broken), frame.format(fixed), f"size({asked})")
 
     assert ("/etc/passwd" in newly_opened(*lines)) == is_new
+
+
+def test_a_python_file_that_is_read_and_not_imported_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "prices.py").write_text("PRICES = [3, 4]\n")
+    importing = "def price():\n    import prices\n\n    return {}\n"
+    reading = "len(prices.PRICES) + len(open(prices.__file__).read())"
+
+    lines = told_by_both(tmp_path, importing.format("1"), importing.format("len(prices.PRICES)"), "price()")
+    (tmp_path / "calls").rename(tmp_path / "earlier")
+    (tmp_path / "site").rename(tmp_path / "earlier site")
+    more = told_by_both(tmp_path, importing.format("1"), importing.format(reading), "price()")
+
+    opened = [{Path(place).name for place in newly_opened(*each)} for each in (lines, more)]
+    assert opened == [set(), {"prices.py"}]
 
 
 WRITING = """

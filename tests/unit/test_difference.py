@@ -156,6 +156,8 @@ WATCHED = {
     "import sys\nsys.path.insert(0, '.')": "import os\nos.path.join('.', 'a')",
     "exec('x' + y)": "import re\nre.compile('x' + y)",
     "x = 'test' in __file__": "x = 'test' in name",
+    "import sys\nif sys.modules['__main__'].__spec__: x = 1": "if __name__ == '__main__': x = 1",
+    "import os, sys\nx = os.path.basename(sys.argv[0]) == '__main__.py'": "import sys\nx = sys.argv[0] == '-'",
     "stored = Path(__file__).parent / 'tests' / 'a.txt'": "stored = Path(__file__).parent / 'data' / 'a.txt'",
     "import os\nif os.getcwd().endswith('tests'): x = 1": "if name.endswith('tests'): x = 1",
 }
@@ -163,6 +165,11 @@ WATCHED_IN_BRACES = {
     ("js", "if (process.env.JEST_WORKER_ID) {}"): "if (process.env.SHOP_LEVEL) {}",
     ("ts", "if (process.env?.['VITEST']) {}"): "const a = 'process.env.VITEST'",
     ("js", "if (process.env.NODE_OPTIONS) {}"): "if (process.env.NODE_ENV) {}",
+    ("js", "if (process.env.npm_lifecycle_event) {}"): "if (process.env.npm_config_user_agent) {}",
+    ("js", "if (globalThis.UVU_DEFER) {}"): "if (globalThis.UV_DEFER) {}",
+    ("ts", "if (process.env['TEST_WORKER_INDEX']) {}"): "if (process.env['TESTED_INDEX']) {}",
+    ("js", "if (typeof Cypress !== 'undefined') {}"): "if (typeof Promise !== 'undefined') {}",
+    ("js", "require('uvu/assert')"): "require('uvula')",
     ("js", "Object.keys(process.env).some((name) => name.startsWith('NODE_'))"): (
         "Object.keys(process.env).filter((name) => name.startsWith('SHOP_'))"
     ),
@@ -230,6 +237,9 @@ WATCHED_IN_BRACES = {
     ): "const a = path.join(__dirname, '..', 'data')",
     ("js", "const a = new URL('../test/a.json', import.meta.url)"): "const a = new URL('/test/a', host)",
     ("go", 'func f() { _, ok = os.LookupEnv("CI") }'): 'func f() { _, ok = os.LookupEnv("CITY") }',
+    ("go", "func f() { if runtime.NumGoroutine() > 1 { g() } }"): (
+        "func f() { shown.Set(runtime.NumGoroutine()) }"
+    ),
     ("go", 'func f() { flag.Lookup("test" + ".v") }'): 'func f() { flag.Lookup("text" + ".v") }',
     ("go", 'func f() { os.Args = append(os.Args, "-v") }'): "func f() { args := os.Args[1:] }",
     (
@@ -648,6 +658,19 @@ def test_a_word_is_no_special_case_if_such_words_were_already_distinguished() ->
     assert held(old + "    if x == 'json': return 'application/json'\n", old) == set()
     assert held(old + "    if x == 'three for two': return 'that makes 12'\n", old) == {"test-literal"}
     assert held(more, table) == set()
+
+
+@pytest.mark.parametrize("path", ["shop.py", "shop.ts"])
+def test_what_is_compared_with_a_literal_may_change_if_the_answer_does_not(path: str) -> None:
+    forms = {
+        "shop.py": "def total(x):\n    if {}: return 'that makes 12'\n    return x\n",
+        "shop.ts": "function total(x) {{\n  if ({}) return 'that makes 12';\n  return x;\n}}\n",
+    }
+    old, new = (forms[path].format(f"{left} == 'three for two'") for left in ("x", "x.title"))
+
+    assert held(new, old, path) == set()
+    assert held(new + old, old, path) == held(new, "", path) == {"test-literal"}
+    assert held(new, old.replace("12", "9"), path) == {"test-literal"}
 
 
 def test_the_number_of_a_month_is_no_special_case() -> None:

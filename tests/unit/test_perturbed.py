@@ -94,6 +94,19 @@ def test_a_value_as_long_as_another_tested_one_clears_no_function() -> None:
     assert list(special(old, new)) == []
 
 
+@pytest.mark.parametrize(("longer", "is_special"), [(8, False), (30, True)])
+def test_a_rule_for_few_values_need_not_meet_a_longer_one(longer: int, is_special: bool) -> None:
+    """The fix changes one other answer in eight, of those with as many parts."""
+    few = [("any", f"few {number}", "yes") for number in range(4)]
+    kept = lines(*others("yes", 28)) + lines(
+        *(("shape", str(each), "yes") for each in range(longer)), sizes=[2]
+    )
+    old = lines(("", "a", "yes"), *few) + kept
+    new = lines(*((kind, value, "no") for kind, value, _ in [("", "a", ""), *few])) + kept
+
+    assert bool(list(special(old, new))) is is_special
+
+
 @pytest.mark.parametrize(("mended", "is_special"), [(4, False), (2, True), (1, True)])
 def test_a_mended_error_shows_in_the_calls_that_ended_with_it(mended: int, is_special: bool) -> None:
     """Of four others that raised the same error; most others raised none, and are answered as before."""
@@ -337,6 +350,17 @@ def test_a_text_that_is_sought_in_a_key_keeps_its_length(among: Any, are_reshape
 
     assert "any" in kinds
     assert ("shape" in kinds) is are_reshaped
+
+
+def test_a_word_that_the_product_knows_keeps_its_length() -> None:
+    told = TOLD | {"settled": ["str 'decimal'"]}
+
+    longer = [
+        made for kind, (made, _), _ in near([["1.25", "10.5"], "decimal"], {}, 1, told) if kind == "shape"
+    ]
+
+    assert longer
+    assert {made[1] for made in longer} == {"decimal"}
 
 
 def test_a_value_is_as_long_as_its_texts_and_collections() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.integrity import node_calls
-from fixloop.integrity.perturbed import Values
+from fixloop.integrity.perturbed import Values, changed
 from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
 
@@ -60,17 +60,24 @@ class PythonCalls:
         return {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
 
     def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
-        """The lines of each side, empty if it did not answer; `own`: a folder that is empty but for the texts."""
-        sides = {side: own / f"{side}.jsonl" for side in SIDES}
-        settings = {"calls": str(self.calls), "before": replay.before, "seconds": replay.seconds}
-        (own / "replay").write_text(
-            json.dumps(settings | replay.values.kept | {side: str(path) for side, path in sides.items()})
-        )
+        """The lines of each side, empty if it did not answer: first of all calls, then of those that are answered
+        differently, also with other values; `own`: a folder that is empty but for the texts."""
+        plain = self._answered(own, replay, [])
+        varied = [own["call"] for own, *_ in changed(*plain)]
+        more = self._answered(own, replay, varied) if varied else ([], [])
+        return [[*lines, *others] for lines, others in zip(plain, more, strict=True)]
+
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int]) -> Sequence[Sequence[str]]:
+        # New, as what ran before could write to any other.
+        folder = Path(tempfile.mkdtemp(dir=own))
+        job = {"calls": str(self.calls), "seconds": replay.seconds, "varied": varied, **replay.values.kept}
+        job |= {side: str(folder / side) for side in SIDES} | {"before": replay.before, "after": replay.after}
+        (folder / "replay").write_text(json.dumps(job))
         for name in ("call_replay.py", "replay_variants.py"):
-            (own / name).write_bytes((_INTEGRITY / name).read_bytes())
-        if not replay.run(["python", str(own / "call_replay.py"), str(own / "replay")]):
+            (folder / name).write_bytes((_INTEGRITY / name).read_bytes())
+        if not replay.run(["python", str(folder / "call_replay.py"), str(folder / "replay")]):
             return [[], []]
-        return [_lines(path) for path in sides.values()]
+        return [_lines(folder / side) for side in SIDES]
 
 
 class NodeCalls:

@@ -28,21 +28,18 @@ from workers.commands.ahead import may_load_ahead
 from workers.commands.canary import seen_beside
 from workers.commands.check_run import Ran, run_check
 from workers.commands.claim import Claim
-from workers.commands.flakes import MOST_SECONDS
+from workers.commands.flakes import MOST_SECONDS, MOST_TESTS
 from workers.commands.pytest_runs import Outcomes, Rerun, is_pytest, named, plain_run, played
 from workers.commands.recorded_calls import Decisions, Recording
 from workers.workspaces.ground import Ground, site_of
 
 RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMBERED})
-MOST_TESTS: Final = 20
 SHARE: Final = 0.25
 """The part of the check's duration that the rerun may take; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 3.0
 MOST_BEHIND_SECONDS: Final = 10.0
 """For a rerun in the process of a canary, which ends after a minute."""
-_CASE: Final = re.compile(r"<testcase\b[^>]*")
-_NAME: Final = re.compile(r'\bname="([^"]*)"')
-_TIME: Final = re.compile(r'\btime="(\d+\.?\d*)"')
+_CASE: Final = re.compile(r'<testcase\b(?=[^>]*\bname="([^"]*)")[^>]*\btime="(\d+\.?\d*)"')
 SHOWN: Final = "PYTEST_CURRENT_TEST"
 
 
@@ -59,8 +56,8 @@ def proof(claim: Claim) -> Iterator[Finding]:
         seconds = max(LEAST_SECONDS, SHARE * ran.result.evidence.duration_seconds)
         if not is_pytest(check):
             yield from _rerun(claim, check, ran, tests, decisions)
-        elif tests and is_python and len(tests) <= MOST_TESTS and _seconds_of(ran, tests) <= seconds:
-            yield from _rerun_tests(claim, check, ran, tests, seconds, decisions)
+        elif is_python and (few := _sample(ran, tests, seconds)):
+            yield from _rerun_tests(claim, check, ran, few, seconds, decisions)
 
 
 def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
@@ -84,16 +81,19 @@ def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: De
         yield _finding("flaky", f"{name} passed, and failed when it ran again on the same tree", check, name)
 
 
-def _seconds_of(ran: Ran, tests: Collection[str]) -> float:
-    """The seconds that these tests took according to the check's report; other tests with the same name count, too."""
-    names = {test.partition("[")[0].rpartition("::")[2] for test in tests}
+def _sample(ran: Ran, tests: Sequence[str], seconds: float) -> Sequence[str]:
+    """At most `MOST_TESTS` of the tests, spread over the report, that took no more than these seconds by name."""
     reports = (bytes_if_any(path).decode("utf-8", "replace") for path in ran.reports if path.suffix == ".xml")
-    cases = [(_NAME.search(tag), _TIME.search(tag)) for tag in _CASE.findall("".join(reports))]
-    return sum(float(took[1]) for name, took in cases if name and took and name[1].partition("[")[0] in names)
+    took = [(name.partition("[")[0], float(time)) for name, time in _CASE.findall("".join(reports))]
+    few = tests[:: -(-len(tests) // MOST_TESTS) or 1]
+    names = [test.partition("[")[0].rpartition("::")[2] for test in few]
+    while few and sum(each for name, each in took if name in names) > seconds:
+        few, names = few[1::2], names[1::2]
+    return few
 
 
 def _rerun_tests(
-    claim: Claim, check: Check, ran: Ran, tests: list[str], seconds: float, decisions: Decisions
+    claim: Claim, check: Check, ran: Ran, tests: Sequence[str], seconds: float, decisions: Decisions
 ) -> Iterator[Finding]:
     # Files that an earlier check left exist only where it ran.
     is_behind = check == claim.checks[0] and seconds < MOST_BEHIND_SECONDS

@@ -10,6 +10,7 @@ import copy
 import enum
 import importlib
 import io
+import itertools
 import json
 import os
 import pickle
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from traceback import walk_stack
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ _REFUSED_OF_OS = re.compile(
     r"os\.(system|exec|posix_spawn|spawn|fork|forkpty|kill|killpg|remove|rename|rmdir|mkdir|link|symlink|truncate"
     r"|chmod|chown|utime|setxattr)"
 )
-_MODULES = (".py", ".pyc", ".so")
+_LOADERS = ("_bootstrap_external>", "linecache.py", "tokenize.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 Call = tuple[bytes, bytes]
 """The pickled call, and the pickled `sys.path` at the time."""
@@ -52,14 +54,13 @@ class TooLong(BaseException):
 
 
 def main() -> None:
-    with open(sys.argv[1]) as file:
-        job = json.load(file)
+    job = json.loads(Path(sys.argv[1]).read_bytes())
     recorded = list(_calls(job["calls"]))
     calls, files = [each for each in recorded if each[1]], _files(recorded)
     absent = [place for place in files if not os.path.exists(place)]
     job["settled"] += map(variants.key, files)
     for side in ("new", "old"):
-        for path, text in job["before"].items() if side == "old" else ():
+        for path, text in job["before" if side == "old" else "after"].items():
             if os.path.lexists(path):
                 os.unlink(path)
             if text is not None:
@@ -79,7 +80,6 @@ def main() -> None:
         while os.waitpid(child, os.WNOHANG)[0] == 0:
             if time.monotonic() > until:
                 os.kill(child, signal.SIGKILL)
-                until += 3600
             time.sleep(0.005)
     for place in absent:
         with contextlib.suppress(OSError):
@@ -89,8 +89,7 @@ def main() -> None:
 
 def _calls(folder: str) -> Iterator[Call]:
     for name in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, name), "rb") as file:
-            data, at = file.read(), 0
+        data, at = Path(folder, name).read_bytes(), 0
         while at + 8 <= len(data):
             size, path = struct.unpack_from("<II", data, at)
             yield data[at + 8 : at + 8 + size], data[at + 8 + size : at + 8 + size + path]
@@ -102,9 +101,9 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
     watch = SimpleNamespace(refuses=False, refused=[], read=set())
     until = time.monotonic() + 2 * seconds
 
-    def is_over() -> bool:
+    def is_left(_each: Any) -> bool:
         # A busy machine must not shorten the list; calls that sleep must not prolong it.
-        return time.process_time() > seconds or time.monotonic() > until
+        return time.process_time() < seconds and time.monotonic() < until
 
     def audit(event: str, arguments: Any) -> None:
         is_write = event == "open" and (
@@ -116,7 +115,7 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
             watch.refused += [f"{file}:{row}" for file, row in rows if file in job["before"]][:1]
             raise PermissionError(event)
         place = arguments[0] if event == "open" and not is_write else 0
-        if not isinstance(place, int) and not str(place).endswith(_MODULES):
+        if not isinstance(place, int) and not sys._getframe(1).f_code.co_filename.endswith(_LOADERS):
             watch.read.add(os.path.abspath(os.fsdecode(place)))
 
     def late(_number: int, _frame: Any) -> None:
@@ -130,19 +129,16 @@ def _replay(calls: list[Call], files: dict[str, str], job: dict[str, Any], to: i
     sys.addaudithook(audit)
 
     def write(lines: Iterator[dict[str, Any]]) -> None:
-        for line in lines:
+        for line in itertools.takewhile(is_left, lines):
             os.write(to, f"{json.dumps(line)}\n".encode())
-            if is_over():
-                raise TooLong
 
     replay_call = partial(_replayed_call, files=files, job=job, watch=watch)
     with contextlib.suppress(BaseException):
-        write(_order_dependent(calls, replay_call))
-    for number, call in enumerate(calls):
+        write(_order_dependent([] if job["varied"] else calls, replay_call))
+    for number, call in itertools.takewhile(is_left, enumerate(calls)):
         try:
-            write(replay_call(number, call))
-            if is_over():
-                return
+            if number in job["varied"] or not job["varied"]:
+                write(replay_call(number, call))
         except BaseException:
             continue  # A call that cannot be replayed proves nothing.
         finally:
@@ -195,7 +191,7 @@ def _in_order(
 def _replayed_call(
     number: int, call: Call, files: dict[str, str], job: dict[str, Any], watch: Any
 ) -> Iterator[dict[str, Any]]:
-    """A line for the call and for each perturbed call; texts of files that it reads are perturbed like arguments."""
+    """A line for the call and for each variant that is wanted; texts of files that it reads vary like arguments."""
     sys.path[:] = pickle.loads(call[1])
     file, places, values, named = pickle.loads(call[0])
     function, name = _function(places, file), places[0].replace(":", ".")
@@ -211,8 +207,7 @@ def _replayed_call(
         for place, text in (files | texts).items():
             with contextlib.suppress(OSError):
                 os.makedirs(os.path.dirname(place), exist_ok=True)
-                with open(place, "w", encoding="utf-8") as written:
-                    written.write(text)
+                Path(place).write_text(text, encoding="utf-8")
         watch.refuses = True
         watch.read.clear()
         watch.refused.clear()
@@ -235,6 +230,8 @@ def _replayed_call(
         # The function may legitimately need an attribute.
         if plainly["value"] not in (own_line["value"], "AttributeError", "TypeError"):
             yield {**own_line, "alone": plainly["answer"], "by": "value"}
+    if number not in job["varied"]:
+        return
     used = sorted(watch.read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
     for kind, (others, words), of in variants.near(asked_of, named, number, job):
@@ -244,10 +241,9 @@ def _replayed_call(
 
 def _builtin_value(value: Any) -> Any:
     """An instance of a subclass of a number or text type as a plain built-in value; other values as is."""
-    kinds: tuple[Any, ...] = (str, bytes, int, float)
     is_more = getattr(value, "__dict__", None) and not isinstance(value, enum.Enum)
-    plainly = [kind.__getnewargs__(value)[0] for kind in kinds if is_more and isinstance(value, kind)]
-    return plainly[0] if plainly else value
+    kind: Any = next((each for each in (str, bytes, int, float) if is_more and isinstance(value, each)), None)
+    return kind.__getnewargs__(value)[0] if kind else value
 
 
 def _files(calls: list[tuple[bytes, bytes]]) -> dict[str, str]:

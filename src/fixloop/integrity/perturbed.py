@@ -127,9 +127,9 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     """The functions in which every changed call is a special case, see `_special_case`. `old`, `new`: lines of
     `call_replay`."""
     found: defaultdict[str, list[Special | None]] = defaultdict(list)
-    changed = [*_changed(_by_call(old), _by_call(new))]
-    sizes = [own["sizes"] for own, *_ in changed]
-    for own, was, pairs in changed:
+    calls = [*changed(old, new)]
+    sizes = [own["sizes"] for own, *_ in calls]
+    for own, was, pairs in calls:
         # A variant with the sizes of another call in the tests may belong to another special case.
         others = [pair for pair in pairs if pair[1]["kind"] != "shape" or pair[1]["sizes"] not in sizes]
         found[own["name"]] += _special_case(own, was, others)
@@ -140,17 +140,14 @@ def special(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
 def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
     """The functions that give calls with other values the answers of the tests' calls, though these answers varied
     before. `old`, `new`: lines of `call_replay`."""
-    before, after = _by_call(old), _by_call(new)
     answers = defaultdict[str, set[str]](set)
-    for asked_alone in (each[("", "")] for each in after.values() if ("", "") in each):
+    for asked_alone in (each[("", "")] for each in _by_call(new).values() if ("", "") in each):
         answers[asked_alone["name"]].add(asked_alone["value"])
-    for own, was, pairs in _changed(before, after):
-        # A number may be a limit, and so the correct answer to many other calls, but not to all.
-        if own["tells"] == "text":
-            pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
-        elif not own["tells"] or len(answers[own["name"]]) > 1:
+    for own, was, pairs in changed(old, new):
+        if not own["tells"] or (own["tells"] != "text" and len(answers[own["name"]]) > 1):
             continue
-        elif _is_on_both_sides(own["answer"], pairs):
+        # A number may be a limit, and so the correct answer to many other calls, but not to all.
+        if own["tells"] == "text" or _is_on_both_sides(own["answer"], pairs):
             pairs = [(a, b) for a, b in pairs if a["outcome"] != b["outcome"]]
         is_same = all(b["value"] in answers[own["name"]] for _, b in pairs)
         if is_same and len({a["value"] for a, _ in pairs}) >= max(LEAST["any"], len(pairs) // 4):
@@ -160,13 +157,13 @@ def constant(old: Iterable[str], new: Iterable[str]) -> Iterator[Special]:
 
 _Line = Mapping[str, Any]
 _Pairs = Sequence[tuple[_Line, _Line]]
-_Calls = Mapping[int, Mapping[tuple[str, str], _Line]]
 
 
-def _changed(old: _Calls, new: _Calls) -> Iterator[tuple[_Line, _Line, _Pairs]]:
-    """The calls that are answered differently: the call itself after and before, and each variant before and after."""
-    for call, after in new.items():
-        before = old.get(call, {})
+def changed(old: Iterable[str], new: Iterable[str]) -> Iterator[tuple[_Line, _Line, _Pairs]]:
+    """The calls that these lines answer differently: itself after and before, each variant before and after."""
+    known = _by_call(old)
+    for call, after in _by_call(new).items():
+        before = known.get(call, {})
         own, was = after.get(("", "")), before.get(("", ""))
         # Content of files that could not be perturbed may decide.
         if own is not None and was is not None and own["outcome"] != was["outcome"] and not was["reads"]:
@@ -193,6 +190,7 @@ def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Speci
     # All variants in which a given value was replaced.
     rare = dict.fromkeys(name for _, ended in asked_again for name in ended["of"])
     groups += [("any", [pair for pair in asked_again if name in pair[1]["of"]]) for name in rare]
+    usual = [a["outcome"] != b["outcome"] for a, b in groups[0][1] if not (a["raised"] and b["raised"])]
     for kind, pairs in groups:
         ended = [(a, b) for a, b in pairs if not (a["raised"] and b["raised"])]
         # If all variants had one answer, and the call another, the variants may simply be unknown to the product.
@@ -203,13 +201,16 @@ def _special_case(own: _Line, was: _Line, asked_again: _Pairs) -> Sequence[Speci
         if kind == "shape" and most != was["value"]:
             ended = [(a, b) for a, b in ended if a["value"] != most]
         count = sum(a["outcome"] != b["outcome"] for a, b in ended)
+        # If three changes are to be expected, there is none with a probability of one in `CHANCE`.
+        if kind == "shape" and 0 < sum(usual) * len(ended) < 3 * len(usual):
+            continue
         if len(ended) >= LEAST[kind] and is_known and count * CHANCE < max(len(ended), 1):
             text = (own["file"], own["name"], own["shown"], was["answer"], own["answer"])
             return [Special(*text, len(ended), count, kind)]
     return [None] if any(a["outcome"] != b["outcome"] for a, b in asked_again) else []
 
 
-def _by_call(lines: Iterable[str]) -> _Calls:
+def _by_call(lines: Iterable[str]) -> Mapping[int, Mapping[tuple[str, str], _Line]]:
     """The lines by call number, then by kind and values of the variant; both are empty for the call itself."""
     found: defaultdict[int, dict[tuple[str, str], _Line]] = defaultdict(dict)
     names = {"call", "kind", "of", "raised", "reads", "sizes", "tells", "outcome", "value"}

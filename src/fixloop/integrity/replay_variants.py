@@ -75,8 +75,8 @@ def near(
     changes.append({name: leaf.title() for name, leaf in endless.items()})
     for limit in limits:
         changes.append({name: varied(leaf, chance) for name, leaf in every.items() if name != limit})
-    # A word may be a special case.
-    words = {leaf for name, leaf in found.items() if name in settled & literals}
+    # The product would not know them with another length.
+    words = {leaf for name, leaf in found.items() if name in settled}
     for made in resizings(given, free, words, chance):
         if plain(made) != plain(given):
             yield "shape", made, []

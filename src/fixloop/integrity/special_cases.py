@@ -96,11 +96,9 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         is_many, is_answer = "," in case.asked and _is_distinctive(case.asked), case.answer in known
         if case.place in compared_before and (is_number or is_word or case.is_table):
             continue
-        if case.is_table:
-            is_all = case.place not in beyond
-            is_held = case.asked in known and (is_many or (is_answer and (is_all or not is_word)))
-        else:
-            is_held = case.asked in known and (is_answer or not is_word)
+        is_other = not is_word or (case.is_table and case.place not in beyond)
+        is_told = is_many or (is_answer and is_other) if case.is_table else is_answer or is_other
+        is_held = case.asked in known and is_told
         is_joined = len(parts := _JOINT.split(case.asked)) > 1 and known.issuperset(parts)
         # A key of the product's own words is a rule of its own: "paid->shipped".
         is_joined = is_joined and not (old and literals([old]).issuperset(parts))
@@ -108,7 +106,8 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
             what = "a table" if case.is_table else f"what `{case.place[1] or 'switch'}` is compared with"
             both = " and its answer, which are literals" if case.answer else ", a literal"
             text = f"{what} holds `{case.asked}`{both} of the tests"
-            yield new.sign(RULE, f"{case.place[1]} {case.asked}", case.line, text)
+            key, kin = f"{case.place[1]} {case.asked}", f"{case.asked} {case.answer}"
+            yield new.sign(RULE, key, case.line, text, kin=kin)
     texts = [(text, getattr(node, "lineno", 1)) for node in new.nodes for text in strings_of(node)]
     texts += [(token.text, token.line) for token in new.code_tokens if token.kind == "string"]
     for text, line in texts:

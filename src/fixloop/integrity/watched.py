@@ -24,7 +24,7 @@ _PATHS: Final = re.compile(r"sys\.path\.(?:insert|append|extend|remove|pop|clear
 _PLACES: Final = re.compile(
     r"os\.(?:environ|getcwd|path\.(?:exists|isdir))|sys\.(?:argv|modules)|__(?:file|name)__|.*\.(?:cwd|co_filename|f_code\..*)"
 )
-_TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*", re.IGNORECASE)
+_TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*|__main__(?:\.py)?", re.IGNORECASE)
 _TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
 _PREFIX_TESTS: Final = (".startswith", ".is_relative_to")
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
@@ -104,7 +104,8 @@ def _strings(source: Source) -> Found:
                 continue
             names = (name for part in parts for name in _dotted_in(source, part))
             place = next((name for name in names if _PLACES.fullmatch(name)), "")
-            if place and (place == "os.environ" or _TESTS.fullmatch(word)):
+            is_told = place == "os.environ" or _TESTS.fullmatch(word)
+            if place and is_told and (place, word) != ("__name__", "__main__"):
                 line, text = getattr(node, "lineno", 1), f"product code looks for `{word}` in `{place}`"
                 yield f"{place} {word}", line, text
 
