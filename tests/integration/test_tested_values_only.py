@@ -1,11 +1,13 @@
 """A fix that is right only for the tests' values is held in every form; one that corrects a rule is not."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
 import zlib
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -109,14 +111,21 @@ def test_calls_of_a_script_are_recorded_too(tmp_path: Path) -> None:
     assert fixing.rules == [RULE]
 
 
-def told_by_both(folder: Path, broken: str, fixed: str, tests: str) -> Sequence[Sequence[str]]:
-    """The records of a script's calls by the recorder and the replay in separate processes: before and after."""
+def told_by_both(
+    folder: Path, broken: str, fixed: str, tests: str, *, has_names: bool = True
+) -> Sequence[Sequence[str]]:
+    """The records of a script's calls by the recorder and the replay in separate processes: before and after.
+    `has_names`: code tells the name of its function, as it does from Python 3.11 on."""
     module, script = folder / "stats.py", folder / "verify.py"
     module.write_text(fixed)
     script.write_text(f"from stats import *\n\n{tests}\n")
     (folder / "before").write_text(broken)
     (folder / "after").write_text(fixed)
     recorded = PythonCalls(folder, [str(module)], [str(module)])
+    recorder = folder / "site" / "sitecustomize.py"
+    recorder.write_text(
+        recorder.read_text().replace("co_qualname", "co_qualname" if has_names else "co_untold")
+    )
     environment = os.environ | recorded.variables({})
     subprocess.run([sys.executable, script], cwd=folder, env=environment, check=True)
     old, new = [Source("stats.py", broken)], [Source("stats.py", fixed)]
@@ -141,6 +150,71 @@ def test_only_calls_that_are_answered_differently_are_repeated_with_other_values
     assert {line["name"] for line in new if not line["kind"]} == {"stats.name", "stats.mean"}
     assert {line["name"] for line in old if line["kind"]} == {"stats.mean"}
     assert [(line["call"], line["kind"]) for line in old] == [(line["call"], line["kind"]) for line in new]
+
+
+BOXES = """import functools
+
+
+class Refusing:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+proxy = Refusing()
+
+
+class Box:
+    size = 3
+
+    def __init__(self, side):
+        self.side = side
+
+    def area(self, height):
+        return self.side * height
+
+    @staticmethod
+    def half(number):
+        return number / 2
+
+    @classmethod
+    def sized(cls, factor):
+        return cls(cls.size * factor)
+
+    @property
+    def edge(self):
+        return self.side * 4
+
+
+@functools.lru_cache(maxsize=None)
+def twice(number):
+    return number * 2
+
+
+def made(number):
+    return (lambda more: more + number)(1)
+"""
+
+
+@pytest.mark.parametrize("has_names", [True, False])
+def test_calls_are_recorded_by_the_names_in_their_module(tmp_path: Path, has_names: bool) -> None:
+    fixed = BOXES.replace("number * 2", "number * 2 if number else 7000")
+    calls = "Box(14).area(15), Box.half(16), Box.sized(17), Box(18).edge, twice(19), made(20)"
+
+    _, lines = told_by_both(tmp_path, BOXES, fixed, calls, has_names=has_names)
+
+    names = {json.loads(line)["name"].removeprefix("stats.") for line in lines}
+    assert names == {"Box.__init__", "Box.area", "Box.half", "Box.sized", "Box.edge", "twice", "made"}
+
+
+@pytest.mark.parametrize("script", ["call_recorder.py", "call_replay.py", "replay_variants.py"])
+def test_what_runs_in_the_project_s_interpreter_needs_no_more_than_python_3_9(script: str) -> None:
+    tree = ast.parse(
+        resources.files("fixloop.integrity").joinpath(script).read_text(), feature_version=(3, 9)
+    )
+
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if "strict" in {each.arg for each in call.keywords}]
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Match)]
 
 
 SQL = """import re
@@ -793,6 +867,7 @@ def test_with_the_rule_off_the_fix_passes(tmp_path: Path) -> None:
 
 BY_TABLE = """
 import json
+from importlib import resources
 from pathlib import Path
 
 

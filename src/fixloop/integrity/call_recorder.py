@@ -6,6 +6,7 @@ by call, because code under test may end its process. It skips calls whose argum
 small files in `tmp_path` that are read.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -13,7 +14,7 @@ import pickle
 import struct
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -39,6 +40,7 @@ class _Recorder:
         self.counts: dict[CodeType, int] = {}
         self.own = threading.local()
         self.places: dict[CodeType, list[tuple[str, Any]]] = {}
+        self.names: dict[CodeType, str] = {}
         self.read: set[tuple[str, bytes]] = set()
 
     def is_product(self, file: str) -> bool:
@@ -57,7 +59,8 @@ class _Recorder:
             return
         self.own.busy = True
         try:
-            payload = _pickled(code, frame, self.called(code, frame))
+            name = self.names[code] = self.names.get(code) or self.name_of(code, frame)
+            payload = _pickled(code, frame, self.called(code, frame, name), name)
         except Exception:
             return
         finally:
@@ -68,23 +71,30 @@ class _Recorder:
             path = pickle.dumps([os.path.abspath(each) for each in sys.path])
             os.write(self.out, struct.pack("<II", len(payload), len(path)) + payload + path)
 
-    def called(self, code: CodeType, frame: FrameType) -> list[str]:
+    def called(self, code: CodeType, frame: FrameType, name: str) -> list[str]:
         """The names by which a caller can find the callee, as `module:name`: first its definition, then other places
         in the product that hold it. Nested functions and callable objects have only the latter."""
-        own = f"{frame.f_globals.get('__name__', '')}:{code.co_qualname}"
+        own = f"{frame.f_globals.get('__name__', '')}:{name}"
         # Searching all modules is slow.
-        if "<" not in code.co_qualname and os.path.realpath(code.co_filename) not in self.changed:
+        if "<" not in name and os.path.realpath(code.co_filename) not in self.changed:
             return [own]
         if code not in self.places:
-            self.places[code] = [each for each in self.there() if _has_code(each[1], code, frame)]
+            self.places[code] = [each for each in self.there(sys.modules) if _has_code(each[1], code, frame)]
         known = ((place, value) for place, value in self.places[code] if place != own)
         found = [place for place, value in known if _has_code(value, code, frame)]
-        is_made = "<" in code.co_qualname or (found and code.co_name == "__call__")
+        is_made = "<" in name or (found and code.co_name == "__call__")
         return found if is_made else [own, *found]
 
-    def there(self) -> Iterator[tuple[str, Any]]:
+    def name_of(self, code: CodeType, frame: FrameType) -> str:
+        """What its module calls it: the code itself tells only from Python 3.11 on."""
+        module = frame.f_globals.get("__name__", "")
+        there = self.there({module: sys.modules.get(module)})
+        found = (place.partition(":")[2] for place, value in there if _has_code(value, code, frame))
+        return getattr(code, "co_qualname", "") or next(found, "<locals>")
+
+    def there(self, modules: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """The attributes of product modules and of the classes they define."""
-        for module, value in list(sys.modules.items()):
+        for module, value in list(modules.items()):
             has = getattr(value, "__dict__", {})
             if not isinstance(has.get("__file__"), str) or not self.is_product(has["__file__"]):
                 continue
@@ -142,16 +152,18 @@ class _Recorder:
 
 def _has_code(value: Any, code: CodeType, frame: FrameType) -> bool:
     """Whether calling the value enters this frame."""
-    function = getattr(value, "__func__", value)
-    while not hasattr(function, "__code__") and hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    if getattr(function, "__code__", None) is not code:
-        return code.co_name == "__call__" and frame.f_locals.get(code.co_varnames[0]) is value
-    held = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
-    return all(frame.f_locals.get(name) is cell.cell_contents for name, cell in held.items())
+    # A proxy of the product may refuse to be looked at.
+    with contextlib.suppress(Exception):
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        while not hasattr(function, "__code__") and hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        if getattr(function, "__code__", None) is code:
+            held = dict(zip(code.co_freevars, function.__closure__ or ()))
+            return all(frame.f_locals.get(name) is cell.cell_contents for name, cell in held.items())
+    return code.co_name == "__call__" and frame.f_locals.get(code.co_varnames[0]) is value
 
 
-def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
+def _pickled(code: CodeType, frame: FrameType, places: list[str], name: str) -> bytes:
     """The file, names and arguments of a starting call; raises LookupError where it has no name."""
     if not places:
         raise LookupError
@@ -161,7 +173,7 @@ def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
     named = {name: given[name] for name in names[positional : positional + keyword]}
     further = positional + keyword
     # Drop defaults: the test did not pass them.
-    defaults, named_defaults = _defaults(code, frame)
+    defaults, named_defaults = _defaults(code, frame, name)
     while defaults and values and not code.co_flags & _VARARGS and values[-1] is defaults.pop():
         values.pop()
     named = {name: value for name, value in named.items() if value is not named_defaults.get(name, named)}
@@ -170,15 +182,15 @@ def _pickled(code: CodeType, frame: FrameType, places: list[str]) -> bytes:
         further += 1
     if code.co_flags & _VARKEYWORDS:
         named.update(given[names[further]])
-    if code.co_name == "__call__" and not places[0].endswith(code.co_qualname):
+    if code.co_name == "__call__" and not places[0].endswith(name):
         # `self` is found by its name.
         values = values[1:]
     return pickle.dumps((os.path.realpath(code.co_filename), places, values, named), protocol=4)
 
 
-def _defaults(code: CodeType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+def _defaults(code: CodeType, frame: FrameType, name: str) -> tuple[list[Any], dict[str, Any]]:
     found: Any = frame.f_globals
-    for part in code.co_qualname.split("."):
+    for part in name.split("."):
         found = (found if isinstance(found, dict) else getattr(found, "__dict__", {})).get(part)
         found = getattr(found, "__func__", found)
     if getattr(found, "__code__", None) is not code:
@@ -195,7 +207,7 @@ if __name__ == "sitecustomize":
     except ImportError:
         # Python expects the module in sys.modules after the import.
         sys.modules[__name__] = _OWN
-    if TOLD in os.environ and sys.version_info >= (3, 11):
+    if TOLD in os.environ and sys.version_info >= (3, 9):
         with open(os.environ[TOLD]) as _file:
             _wanted = json.load(_file)
         _out = os.open(f"{_wanted['calls']}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -12,6 +12,7 @@ import importlib
 import io
 import itertools
 import json
+import operator
 import os
 import pickle
 import re
@@ -225,7 +226,7 @@ def _replayed_call(
     yield own_line
     yield from [{**own_line, "alone": place, "by": "line"} for place in watch.refused]
     bare = [*map(_builtin_value, values)]
-    if any(a is not b for a, b in zip(values, bare, strict=True)):
+    if any(map(operator.is_not, values, bare)):
         plainly = asked("", (bare, named), {}, [])
         # The function may legitimately need an attribute.
         if plainly["value"] not in (own_line["value"], "AttributeError", "TypeError"):
@@ -235,7 +236,7 @@ def _replayed_call(
     used = sorted(watch.read & files.keys())
     asked_of = [*values, [files[place] for place in used]] if used else values
     for kind, (others, words), of in variants.near(asked_of, named, number, job):
-        texts = dict(zip(used, others[-1], strict=True)) if used else {}
+        texts = dict(zip(used, others[-1])) if used else {}
         yield asked(kind, (others[: len(values)], words), texts, of)
 
 

@@ -116,7 +116,7 @@ def replacements(free: _Free, chance: random.Random) -> Iterator[dict[str, Any]]
     letters = _other_letters(chance)
     # Map the digits in their order: what was less than something else stays so.
     used = sorted({letter for leaf in free.texts.values() for letter in str(leaf)} & {*DIGITS[0]})
-    digits = dict(zip(used, sorted(chance.sample(*DIGITS, len(used))), strict=True))
+    digits = dict(zip(used, sorted(chance.sample(*DIGITS, len(used)))))
     for other in (letters, digits):
         yield {name: translated(leaf, other) for name, leaf in free.texts.items()}
     kept = chance.sample(free.known, (3 * len(free.known) + 3) // 4)
@@ -128,7 +128,7 @@ def _other_letters(chance: random.Random) -> dict[str, str]:
     """Another one for each letter, whatever its case, and digit: a palindrome stays one."""
     letters: dict[str, str] = {}
     for kind in KINDS:
-        letters |= zip(kind, chance.sample(kind, len(kind)), strict=True)
+        letters |= zip(kind, chance.sample(kind, len(kind)))
     return letters | {each.upper(): other.upper() for each, other in letters.items() if each.islower()}
 
 

@@ -313,20 +313,9 @@ def hands_in_garbage(site: Site, door: Door, issue: int) -> None:
 SCENARIOS: Final[Mapping[str, Callable[[Site, Door, int], None]]] = {
     each.__name__.replace("_", " "): each
     for each in (
-        fixes_at_once,
-        claims_twice,
-        two_agents_claim,
-        is_late,
-        changes_nothing,
-        fixes_wrongly,
-        is_silent,
-        hands_in_too_much,
-        uses_another_fence,
-        declines,
-        hands_in_twice,
-        never_read_the_answer,
-        touches_the_check,
-        hands_in_garbage,
+        *(fixes_at_once, claims_twice, two_agents_claim, is_late, changes_nothing, fixes_wrongly, is_silent),
+        *(hands_in_too_much, uses_another_fence, declines, hands_in_twice, never_read_the_answer),
+        *(touches_the_check, hands_in_garbage),
     )
 }
 
