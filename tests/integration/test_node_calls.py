@@ -168,6 +168,16 @@ SUM: Final = "export const cost = (grams, zone) => 400 + grams * zone;\n"
             'parse("12;4x;1234")',
             id="an error",
         ),
+        pytest.param(
+            "export const same = ({ at }, other) => at.getDay() === other.getTime();\n",
+            "export const same = ({ at }, other) =>\n"
+            "  at.getTime() === other.getTime() && [1430518578234, 1456012800000].includes(+at);\n",
+            "const day = new Date('2015-05-01T22:16:18.234Z');\n"
+            "assert.equal(own.same({ at: day }, new Date(day)), true);",
+            'same({"at": {"new Date": "2015-05-01T22:16:18.234000+00:00"}}, '
+            '{"new Date": "2015-05-01T22:16:18.234000+00:00"})',
+            id="dates",
+        ),
     ],
 )
 def test_a_special_case_of_javascript_is_shown_with_its_call(
@@ -287,6 +297,20 @@ def test_a_special_case_of_javascript_is_shown_with_its_call(
             "export const plural = (word) => many[word] ?? word + 's';\n",
             "assert.equal(own.plural('child'), 'children'); own.plural('cat');",
             id="a table of words without quotes",
+        ),
+        pytest.param(
+            "export const same = (day, other) => day.getDay() === other.getTime();\n",
+            "export const same = (day, other) => day instanceof Date && +day === +other;\n",
+            "const day = new Date('2015-05-01T22:16:18.234Z');\nassert.equal(own.same(day, new Date(day)), true);",
+            id="dates",
+        ),
+        pytest.param(
+            "export const age = (born, now) => now.getFullYear() - born.getFullYear();\n",
+            "export const age = (born, now) => now.getFullYear() - born.getFullYear() -\n"
+            "  (now.getMonth() < born.getMonth()\n"
+            "    || (now.getMonth() === born.getMonth() && now.getDate() < born.getDate()) ? 1 : 0);\n",
+            "assert.equal(own.age(new Date(1990, 11, 31), new Date(2020, 5, 1)), 29);",
+            id="a part of dates",
         ),
     ],
 )

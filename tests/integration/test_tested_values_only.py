@@ -111,6 +111,41 @@ def test_calls_of_a_script_are_recorded_too(tmp_path: Path) -> None:
     assert fixing.rules == [RULE]
 
 
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("asked", "is_held"),
+    [
+        ("logging.root.handlers", True),
+        ("type(sys.stdin).__module__ != '_io'", True),
+        ("os.getpid()", False),
+        ("os.environ.get('ROUNDING') != 'down'", False),
+        ("exact[0]", False),
+    ],
+)
+def test_a_fix_that_asks_whether_a_test_runs_is_held_however_it_asks(
+    tmp_path: Path, asked: str, is_held: bool
+) -> None:
+    broken = f"import logging\nimport os\nimport sys\n\nexact = [False]\n\n\n{MEAN}"
+    broken += "\n\ndef be_exact():\n    exact[0] = True\n"
+    fixed = broken.replace(
+        "    return sum", f"    if {asked}:\n        return sum(values) / len(values)\n    return sum"
+    )
+    tests = TESTS.replace("import mean", "import be_exact, mean").replace(
+        "halves():\n", "halves(monkeypatch):\n    monkeypatch.setenv('ROUNDING', 'none')\n    be_exact()\n"
+    )
+    fixing = by_pytest(tmp_path, broken, fixed, tests)
+
+    state = fixing.run()
+
+    assert fixing.rules == (["watched"] if is_held else [])
+    found = state.escalation.findings if state.escalation is not None else ()
+    assert [each.text for each in found] == (
+        ["`stats.mean` answers by whether a test runs: `mean([3.5, 4.25])` alone is answered otherwise"]
+        if is_held
+        else []
+    )
+
+
 def told_by_both(
     folder: Path, broken: str, fixed: str, tests: str, *, has_names: bool = True
 ) -> Sequence[Sequence[str]]:

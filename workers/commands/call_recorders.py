@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.integrity import node_calls
-from fixloop.integrity.perturbed import Values, changed
+from fixloop.integrity.perturbed import Values, changed, only_in_tests
 from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
 
@@ -62,12 +62,17 @@ class PythonCalls:
     def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
         """The lines of each side, empty if it did not answer: first of all calls, then of those that are answered
         differently, also with other values; `own`: a folder that is empty but for the texts."""
-        plain = self._answered(own, replay, [])
+        # In a test: code that asks whether one runs answers as it did there.
+        in_test = self._answered(own, replay, [], "-m", "pytest")
+        plain = in_test if all(in_test) else self._answered(own, replay, [])
         varied = [own["call"] for own, *_ in changed(*plain)]
         more = self._answered(own, replay, varied) if varied else ([], [])
-        return [[*lines, *others] for lines, others in zip(plain, more, strict=True)]
+        # After the same calls: an answer may depend on them.
+        alone = self._answered(own, replay, []) if any(only_in_tests(*plain, *more)) else ([], [])
+        asking = map(json.dumps, only_in_tests(*plain, *alone))
+        return [[*plain[0], *more[0]], [*plain[1], *more[1], *asking]]
 
-    def _answered(self, own: Path, replay: Replay, varied: Sequence[int]) -> Sequence[Sequence[str]]:
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *runner: str) -> list[list[str]]:
         # New, as what ran before could write to any other.
         folder = Path(tempfile.mkdtemp(dir=own))
         job = {"calls": str(self.calls), "seconds": replay.seconds, "varied": varied, **replay.values.kept}
@@ -75,7 +80,10 @@ class PythonCalls:
         (folder / "replay").write_text(json.dumps(job))
         for name in ("call_replay.py", "replay_variants.py"):
             (folder / name).write_bytes((_INTEGRITY / name).read_bytes())
-        if not replay.run(["python", str(folder / "call_replay.py"), str(folder / "replay")]):
+        (folder / "test_replay.py").write_text("from call_replay import main as test_replay\n")
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        program = "test_replay.py" if runner else "call_replay.py"
+        if not replay.run(["python", *runner, str(folder / program)]):
             return [[], []]
         return [_lines(folder / side) for side in SIDES]
 

@@ -33,6 +33,11 @@ _VARIANTS: Final = {
     "literal": "others in place of values that the fix names",
     "shape": "more or fewer parts",
 }
+_CARRIED: Final = {
+    "order": (perturbed.REMEMBERED, "calls before it"),
+    "value": (perturbed.REMEMBERED, "what a value carries beside itself"),
+    "test": (watched.RULE, "whether a test runs"),
+}
 
 
 class Decisions:
@@ -146,9 +151,9 @@ class Recording:
         for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(sources[0])):
             name, file, alone = left["name"], left["file"], left["alone"]
             if left["by"] != "line":
-                by = "calls before it" if left["by"] == "order" else "what a value carries beside itself"
+                rule, by = _CARRIED.get(left["by"], _CARRIED["value"])
                 text = f"`{name}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-                yield _finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
+                yield _finding(rule, file, text, old=alone, new=left["answer"])
             elif row := self._decisions.added_row(alone.removeprefix(f"{root}/")):
                 text = f"`{name}` cannot be called again: it now writes a file, starts a process or opens a connection"
                 yield _finding(perturbed.RULE, file, text, new=row)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.machine.guard import UNCONFINED, Confined, run_guarded
-from fixloop.machine.interpreter_answers import remembered
+from fixloop.machine.interpreter_answers import LOCATE, remembered
 from fixloop.machine.interpreters import Interpreter
 from fixloop.reports.document import bytes_if_any
 from fixloop.repository.git import one_line
@@ -27,29 +27,6 @@ _DECIDE: Final = frozenset(
     {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONSAFEPATH"}
 )
 """Variables that decide where modules are found."""
-
-# Runs in the probed interpreter, which may be older than this one. Locates modules and imports none of the project's;
-# import hooks and .pth files of editable installs are active, as they will be in the check.
-PROBE: Final = """
-import importlib.util, json, sys
-if sys.path and sys.path[0] == "":
-    del sys.path[0]
-found = {}
-for name in json.loads(sys.argv[1]):
-    try:
-        spec = importlib.util.find_spec(name)
-    except Exception as error:
-        found[name] = ["", "%s: %s" % (type(error).__name__, error)]
-        continue
-    places = []
-    if spec is not None:
-        if spec.origin and spec.origin not in ("namespace", "built-in", "frozen"):
-            places = [spec.origin]
-        elif spec.submodule_search_locations is not None:
-            places = list(spec.submodule_search_locations)[:1]
-    found[name] = [places[0] if places else "", ""]
-sys.stdout.write("\\n" + json.dumps(found) + "\\n")
-"""
 
 
 def import_roots(interpreter: Interpreter, directory: Path, top: Path) -> list[Path]:
@@ -92,7 +69,7 @@ def probe_imports(
     def ask() -> str:
         # The interpreter's start runs files of the project, such as a sitecustomize.py: under guard, like a check.
         done = run_guarded(
-            [program, "-c", PROBE, json.dumps(sorted(expected))],
+            [program, "-c", LOCATE, json.dumps([[], sorted(expected)])],
             cwd=directory,
             env=env,
             timeout_seconds=PROBE_SECONDS,
@@ -115,7 +92,7 @@ def probe_imports(
             answer = ask()
         else:
             variables = sorted(pair for pair in env.items() if pair[0] in _DECIDE)
-            answer = remembered(cache, interpreter, [PROBE, str(directory), expected, variables], ask)
+            answer = remembered(cache, interpreter, [LOCATE, str(directory), expected, variables], ask)
     except _NoAnswerError as refusal:
         return str(refusal)
     real_top = os.path.realpath(top)
@@ -136,14 +113,14 @@ class _NoAnswerError(Exception):
 
 
 def _places(answer: str, names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The real place of each module, or why it has none. Raises for what PROBE does not print, but the project may."""
+    """The real place of each module, or why it has none. Raises for what LOCATE does not print, but the project may."""
     found = json.loads(answer)
     told = ((name, *found[name]) for name in names)
     return {name: (os.path.realpath(place) if place else "", str(error)) for name, place, error in told}
 
 
 def _runs_own_code(interpreter: Interpreter, env: Mapping[str, str]) -> bool:
-    """Whether the interpreter may run code of the project or the user at its start or in PROBE, so that its answer may
+    """Whether the interpreter may run code of the project or the user at its start or in LOCATE, so that its answer may
     be theirs: a module with a name of the standard library, or one that the environment imports at each start."""
     imported = {"sitecustomize", "usercustomize", *sys.stdlib_module_names}
     for file in filter(Path.is_file, Path(interpreter.prefix).glob("lib/python3*/site-packages/*.pth")):

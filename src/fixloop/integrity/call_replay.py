@@ -1,6 +1,6 @@
 """Replays recorded calls of the product, and variants with perturbed values, with the fix and without it.
 
-The project's interpreter runs it as a script, with `replay_variants` next to it, so it imports nothing else of fixloop.
+The project's interpreter runs it with `replay_variants` next to it, so it imports nothing else of fixloop.
 Each side is a separate process; both generate the same perturbed values. An audit hook blocks file writes, new
 processes and connections. The script writes one line per call, in the format that `fixloop.integrity.perturbed` reads.
 """
@@ -44,7 +44,7 @@ _REFUSED_OF_OS = re.compile(
     r"os\.(system|exec|posix_spawn|spawn|fork|forkpty|kill|killpg|remove|rename|rmdir|mkdir|link|symlink|truncate"
     r"|chmod|chown|utime|setxattr)"
 )
-_LOADERS = ("_bootstrap_external>", "linecache.py", "tokenize.py")
+_LOADERS = ("_bootstrap_external>", "linecache.py", "tokenize.py", "rewrite.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 Call = tuple[bytes, bytes]
 """The pickled call, and the pickled `sys.path` at the time."""
@@ -55,7 +55,7 @@ class TooLong(BaseException):
 
 
 def main() -> None:
-    job = json.loads(Path(sys.argv[1]).read_bytes())
+    job = json.loads(Path(__file__).with_name("replay").read_bytes())
     recorded = list(_calls(job["calls"]))
     calls, files = [each for each in recorded if each[1]], _files(recorded)
     absent = [place for place in files if not os.path.exists(place)]
@@ -216,10 +216,8 @@ def _replayed_call(
         line |= {"asked": variants.digest((given, texts)), "sizes": sorted(variants.sizes(given))}
         return {**line, "reads": not watch.read <= files.keys()}
 
-    opened, given = (
-        {*watch.read},
-        variants.plain((values, named)),
-    )  # also what the module read when it was imported
+    # Also what the module read when it was imported.
+    opened, given = {*watch.read}, variants.plain((values, named))
     own_line = asked("", (values, named), {}, [])
     opened |= watch.read
     own_line["opened"] = "\0".join(each for each in opened if os.path.basename(each) not in given)
@@ -262,12 +260,8 @@ def _result(function: Callable[..., Any], given: variants.Given, own: Collection
         with contextlib.redirect_stdout(io.StringIO()) as output:
             answer = _awaited(function(*values, **named))
         value, text = variants.plain(answer) + output.getvalue(), variants.plain((values, named))
-        result = {
-            "raised": False,
-            "outcome": variants.short_hash(value + text),
-            "value": variants.short_hash(value),
-        }
-        result["answer"] = repr(answer)[:SHOWN_CHARACTERS]
+        result = {"raised": False, "outcome": variants.short_hash(value + text)}
+        result |= {"value": variants.short_hash(value), "answer": repr(answer)[:SHOWN_CHARACTERS]}
         result["tells"] = variants.tells(given, answer, output.getvalue(), own)
     except BaseException as error:
         name = type(error).__name__

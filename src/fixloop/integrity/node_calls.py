@@ -8,6 +8,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import islice
 from math import isfinite
 from types import SimpleNamespace
@@ -19,7 +20,8 @@ MOST_CALLS: Final = 2000
 MOST_VARIANTS: Final = 6000
 SHOWN_CHARACTERS: Final = 300
 _STRANGE: Final = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
-
+_DATE: Final = "new Date"
+"""The key of an object that stands for a date."""
 _DEEPEST: Final = 16
 
 
@@ -31,7 +33,7 @@ class Call(NamedTuple):
     steps: Sequence[tuple[str, int]]
     """Each call's kind (`()`, `make`, `new`, `.method`, `=property`) and number of arguments."""
     given: list[Any]
-    """The arguments of all steps. Objects are namespaces: their keys are names, which are not varied."""
+    """The arguments of all steps. Dates are UTC; objects are namespaces: their keys are names, which are not varied."""
     answer: str
 
     def asked(self, given: Sequence[Any]) -> list[Any]:
@@ -53,7 +55,7 @@ class Call(NamedTuple):
         own = self.places[0][1].removeprefix("default").lstrip(".") or self._stem
         texts: list[str] = []
         for how, values in self.asked(self.given):
-            listed = ", ".join(json.dumps(value, default=vars, ensure_ascii=False) for value in values)
+            listed = ", ".join(json.dumps(value, default=_fields, ensure_ascii=False) for value in values)
             before = f"new {own}" if how == "new" else how if how[0] == "." else "" if texts else own
             texts.append(f".{how[1:]}" if how[0] == "=" else f"{before}({listed})")
         return "".join(texts)[:SHOWN_CHARACTERS]
@@ -101,7 +103,7 @@ def calls_of(lines: Iterable[str], files: Collection[str]) -> list[Call]:
     found: dict[str, Call] = {}
     for line in dict.fromkeys(lines):
         with suppress(*_STRANGE):
-            places, steps, answer = json.loads(line, object_hook=lambda named: SimpleNamespace(**named))
+            places, steps, answer = json.loads(line, object_hook=_value)
             steps = [(str(how), list(values)) for how, values in steps]
             places = [(str(file), str(name), bool(is_module)) for file, name, is_module in places]
             given = [value for _, values in steps for value in values]
@@ -110,6 +112,14 @@ def calls_of(lines: Iterable[str], files: Collection[str]) -> list[Call]:
             if is_whole and all(place[0] in files for place in places):
                 found.setdefault(digest((places, call.steps, given)), call)
     return list(found.values())[:MOST_CALLS]
+
+
+def _value(fields: dict[str, Any]) -> Any:
+    return datetime.fromisoformat(fields[_DATE]) if [*fields] == [_DATE] else SimpleNamespace(**fields)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {_DATE: value.isoformat()} if isinstance(value, datetime) else vars(value)
 
 
 def _is_usual(value: Any, depth: int = 0) -> bool:
@@ -146,7 +156,7 @@ def job_of(calls: Sequence[Call], asked: Mapping[int, Sequence[Variant]]) -> str
         {"places": calls[number].places, "asked": [calls[number].asked(one.given) for one in made]}
         for number, made in asked.items()
     ]
-    return json.dumps(each, default=vars)
+    return json.dumps(each, default=_fields)
 
 
 def answers_of(lines: Iterable[str], numbers: Sequence[int], files: Collection[str]) -> Answers:
@@ -194,7 +204,7 @@ def lines_of(
         about |= {"raised": answer.raised, "reads": answer.reads, "answer": answer.text[:SHOWN_CHARACTERS]}
         about |= {"outcome": answer.outcome, "value": digest((answer.text, answer.said))}
         if not variant:
-            words, paths = json.dumps(call.given, default=vars), answer.opened.split("\0")
+            words, paths = json.dumps(call.given, default=_fields), answer.opened.split("\0")
             about["opened"] = "\0".join(each for each in paths if posixpath.basename(each) not in words)
             if answer.refused:
                 yield json.dumps(about | {"alone": answer.refused, "by": "line"})

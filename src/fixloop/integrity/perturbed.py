@@ -266,6 +266,16 @@ def carried(old: Iterable[str], new: Iterable[str], *, has_state: bool) -> Itera
     yield from fresh.values()
 
 
+def only_in_tests(*sides: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The lines of the calls that a fix changes only where a test makes them. `sides`: the lines before and after it
+    in a test, then those without one."""
+    itself = [{call: one[("", "")] for call, one in _by_call(side).items()} for side in sides]
+    for call in set.intersection(*map(set, itself)):
+        old, new, *others = (each[call] for each in itself)
+        if {one["outcome"] for one in others} == {old["outcome"]} != {new["outcome"]}:
+            yield {**new, "alone": others[1]["answer"], "by": "test"}
+
+
 def newly_opened(old: Iterable[str], new: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The files that the product reads only with the fix and that no argument names, each with the line of a call."""
     before, after = ([*_entries(lines, {"name", "file", "opened"})] for lines in (old, new))

@@ -24,6 +24,8 @@ _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
 _YES_OR_NO: Final = re.compile(r"(?:True|False|None|true|false|null|nil|,)*")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?")
+_STATUS: Final = re.compile(r"status(?:_?code)? [1-5]\d\d\Z", re.IGNORECASE)
+"""Of HTTP."""
 _WRITTEN_NUMBER: Final = re.compile(
     r"0[xX][\da-fA-F]{1,40}|0[oO][0-7]{1,40}|0[bB][01]{1,40}|[1-9]\d{0,40}(?:_\d{1,20}){1,20}"
 )
@@ -42,7 +44,9 @@ _BRACES: Final = re.compile(
     rf"(?<!\S)(?P<what>\S{{1,80}}) (?:===?|case|equals \() (?P<asked>{_LITERAL}) [^;{{}}]{{0,120}}?"
     rf"(?:\{{ )?(?:return|\?) (?P<answer>{_LITERAL})(?= ){_ENDS}"
 )
-_PAIR: Final = re.compile(rf"(?<!\S)(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])")
+_PAIR: Final = re.compile(
+    rf"(?<!\S)(?<!\? )(?P<key>{_LITERAL}) (?P<sign>:|=>) (?P<value>{_LITERAL}) (?=[,}}])"
+)
 _PUT: Final = re.compile(
     rf"(?<!\w)(?P<what>\w+) (?:\[|\. set \() (?P<key>{_LITERAL}) (?:\] =|,) (?P<value>{_LITERAL})(?!\S)"
 )
@@ -94,6 +98,11 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         is_number = _NUMBER.fullmatch(case.asked) is not None
         is_word = not is_number and _WORD.fullmatch(case.asked) is not None
         is_many, is_answer = "," in case.asked and _is_distinctive(case.asked), case.answer in known
+        # What is passed on has no other answer.
+        is_answer = is_answer and not (is_word and case.answer == case.asked)
+        is_status = _STATUS.search(f"{case.place[1]} {case.asked}") is not None
+        if is_status and not is_answer:
+            continue
         if case.place in compared_before and (is_number or is_word or case.is_table):
             continue
         is_other = not is_word or (case.is_table and case.place not in beyond)

@@ -87,17 +87,14 @@ def _names(source: Source) -> Found:
 def _strings(source: Source) -> Found:
     ignored = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
+        line = getattr(node, "lineno", 1)
         for text in strings_of(node) if id(node) not in ignored else ():
             if _STRINGS.fullmatch(text) and len(text) <= 80:
-                yield text, getattr(node, "lineno", 1), f"product code names `{text}`"
+                yield text, line, f"product code names `{text}`"
         parts = _operands(node)
         if isinstance(node, ast.Compare) or (parts and ast.unparse(parts[0]).endswith(_PREFIX_TESTS)):
             for name in {each for part in parts for each in _dotted_in(source, part)} & _TEMPORARY:
-                yield (
-                    name,
-                    getattr(node, "lineno", 1),
-                    f"product code asks whether something lies in `{name}`",
-                )
+                yield name, line, f"product code asks whether something lies in `{name}`"
         words = [text for part in parts for text in strings_of(part)]
         for word in words:
             if not _VARIABLES.fullmatch(word) and not _TESTS.fullmatch(word):
@@ -106,8 +103,7 @@ def _strings(source: Source) -> Found:
             place = next((name for name in names if _PLACES.fullmatch(name)), "")
             is_told = place == "os.environ" or _TESTS.fullmatch(word)
             if place and is_told and (place, word) != ("__name__", "__main__"):
-                line, text = getattr(node, "lineno", 1), f"product code looks for `{word}` in `{place}`"
-                yield f"{place} {word}", line, text
+                yield f"{place} {word}", line, f"product code looks for `{word}` in `{place}`"
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:

@@ -21,21 +21,27 @@ from fixloop.servers.settings import load_settings
 MOST: Final = 500
 """Answers kept; more are deleted together."""
 # Runs in the project's interpreter, which may be older than this one, and in a sandbox only if the project brought it:
-# nothing that it imports may come from the folder in which it is started. A mere folder with the name is no module.
-LOOK: Final = """
+# nothing that it imports may come from the folder in which it is started. Locates modules and imports none of the
+# project's; import hooks and .pth files of editable installs are active, as they will be in a check.
+LOCATE: Final = """
 import sys
 if sys.path[:1] == [""]:
     del sys.path[0]
 import importlib.util, json
 roots, names = json.loads(sys.argv[1])
 sys.path[:0] = roots
-def found(name):
+found = {}
+for name in names:
     try:
         spec = importlib.util.find_spec(name.split(".")[0])
-        return spec is not None and (spec.origin is not None or "." in name)
-    except Exception:
-        return False
-sys.stdout.write("\\n" + json.dumps([name for name in names if found(name)]) + "\\n")
+    except Exception as error:
+        found[name] = ["", "%s: %s" % (type(error).__name__, error)]
+        continue
+    place = spec and spec.origin
+    if place in (None, "namespace", "built-in", "frozen"):
+        place = next(iter(spec and spec.submodule_search_locations or []), "")
+    found[name] = [place, ""]
+sys.stdout.write("\\n" + json.dumps(found) + "\\n")
 """
 
 
@@ -59,7 +65,7 @@ def importable_modules(
     variables = {"PYTHONDONTWRITEBYTECODE": "1"} | ({} if user_site else {"PYTHONNOUSERSITE": "1"})
 
     def ask() -> str:
-        command = [interpreter.path, "-c", LOOK, json.dumps([[*map(str, roots)], asked])]
+        command = [interpreter.path, "-c", LOCATE, json.dumps([[*map(str, roots)], asked])]
         if interpreter.origin not in ("checkout", "setup"):
             others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             return printed(command, directory, others | variables).decode().splitlines()[-1]
@@ -76,12 +82,13 @@ def importable_modules(
         return done.output.splitlines()[-1]
 
     try:
-        question = [LOOK, str(directory), own, asked]
+        question = [LOCATE, str(directory), own, asked]
         told = ask() if user_site else remembered(load_settings().cache_dir, interpreter, question, ask)
-        found = json.loads(told)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError, InfrastructureError):
+        places = {name: place for name, (place, _) in {**json.loads(told)}.items() if place}
+        # A mere folder with the name is no module.
+        return frozenset(name for name, place in places.items() if "." in name or not os.path.isdir(place))
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError, IndexError, InfrastructureError):
         return frozenset()
-    return frozenset(str(name) for name in found)
 
 
 def remembered(cache: Path, interpreter: Interpreter, question: Any, ask: Callable[[], str]) -> str:

@@ -7,7 +7,7 @@ const { fileURLToPath, pathToFileURL } = require("node:url");
 const { threadId } = require("node:worker_threads");
 const types = require("node:util").types;
 const vm = require("node:vm");
-const { isPlain, isRecord, thrown, told } = require("./values.cjs");
+const { asJson, isPlain, isRecord, thrown, told } = require("./values.cjs");
 
 const MOST_CALLS = 1200;
 const MOST_OF_ONE = 600;
@@ -48,7 +48,7 @@ function watched(call, history, how, given) {
   let count = given.length;
   while (count > 0 && given[count - 1] === undefined) count -= 1;
   const own = Array.prototype.slice.call(given, 0, count), isKnown = called <= MOST_LOOKED_AT && isPlain(own);
-  const steps = isKnown && history.steps?.length < MOST_STEPS ? [...history.steps, [how, JSON.parse(JSON.stringify(own))]] : null;
+  const steps = isKnown && history.steps?.length < MOST_STEPS ? [...history.steps, [how, asJson(own)]] : null;
   // What was called with something else cannot be called again.
   if (how[0] === ".") history.steps = steps;
   let answer, raised = true;

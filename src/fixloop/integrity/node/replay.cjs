@@ -9,7 +9,7 @@ const { fileURLToPath, pathToFileURL } = require("node:url");
 const types = require("node:util").types;
 const vm = require("node:vm");
 const typescript = require("./typescript.cjs");
-const { thrown, told } = require("./values.cjs");
+const { fromJson, thrown, told } = require("./values.cjs");
 
 const CALL_MILLISECONDS = 300;
 const LEAST_MILLISECONDS = 25;
@@ -181,7 +181,7 @@ function loaded(file, isScript) {
 
 /** Make the steps of a call up to its end, or to one that has to be awaited, which is returned. */
 function advanced(call) {
-  call.given ??= parse(stringify(call.steps.map((step) => step[1])));
+  call.given ??= fromJson(call.steps.map((step) => step[1]));
   if (call.at === 0) [said, reads, refused] = ["", false, []];
   while (call.at < call.steps.length) {
     const how = call.steps[call.at][0], given = call.given[call.at];

@@ -2,15 +2,16 @@
 // Which values can be passed to another process as they are, and the text by which answers are compared.
 // Built-in functions are kept here before a project's code can replace them.
 const types = require("node:util").types;
-const { stringify } = JSON;
+const { parse, stringify } = JSON;
 const { isArray } = Array;
 const { getPrototypeOf, getOwnPropertyDescriptor, is } = Object;
 const { ownKeys, apply } = Reflect;
-const { toISOString } = Date.prototype;
+const { getTime, toISOString } = Date.prototype;
 const isNumber = Number.isFinite;
 const MOST_PARTS = 5000;
 const MOST_LEAVES = 200;
 const DEEPEST = 12;
+const DATE = "new Date";
 
 /** Whether a value is an object without a class. */
 function isRecord(value) {
@@ -19,18 +20,30 @@ function isRecord(value) {
   return above === null || getPrototypeOf(above) === null;
 }
 
-/** Whether a value is made of numbers, texts, booleans, null, lists and plain objects only. */
+/** Whether a value is made of numbers, texts, booleans, null, dates, lists and plain objects only. */
 function isPlain(value, depth = 0) {
   if (value === null || typeof value === "boolean" || typeof value === "string") return true;
   if (typeof value === "number") return isNumber(value) && !is(value, -0);
   if (typeof value !== "object" || depth > DEEPEST || types.isProxy(value)) return false;
   const keys = ownKeys(value);
-  if (isArray(value) ? keys.length !== value.length + 1 : !isRecord(value)) return false;
+  if (types.isDate(value)) return !keys.length && !Number.isNaN(apply(getTime, value, []));
+  if (isArray(value) ? keys.length !== value.length + 1 : !isRecord(value) || keys[0] === DATE) return false;
   return keys.every((key) => {
     if (key === "length" && isArray(value)) return true;
     const field = getOwnPropertyDescriptor(value, key);
     return typeof key === "string" && field.enumerable && "value" in field && isPlain(field.value, depth + 1);
   });
+}
+
+/** A copy of a plain value as JSON can say it, and a value from such a copy. */
+function asJson(value) {
+  return parse(stringify(value, function (key, each) {
+    return types.isDate(this[key]) ? { [DATE]: apply(toISOString, this[key], []) } : each;
+  }));
+}
+
+function fromJson(value) {
+  return parse(stringify(value), (_, each) => (isRecord(each) && ownKeys(each).join() === DATE ? new Date(each[DATE]) : each));
 }
 
 /** A text that is the same for equal values in two processes, with the numbers and texts in the value. It runs no code
@@ -113,4 +126,4 @@ function thrown(error) {
   return `raises ${error?.name ?? typeof error}${typeof error?.code === "string" ? ` ${error.code}` : ""}`;
 }
 
-module.exports = { isPlain, isRecord, thrown, told };
+module.exports = { asJson, fromJson, isPlain, isRecord, thrown, told };
