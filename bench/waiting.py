@@ -8,6 +8,7 @@ its start. Exit code 1 if a limit is not met.
 import argparse
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -44,6 +45,7 @@ SETTLE_SECONDS: Final = 5.0
 SCRIPT: Final = "a -"
 """The first run fails, the second passes."""
 PROJECTS: Final = 20
+_TEMPLATE: Final = Path(__file__).with_name("failure.txt").read_text("utf-8")
 _WORDS: Final = (
     "order total price basket customer invoice address payment shipping discount item stock parcel refund "
     "account session token cache index parser reader writer buffer socket handler queue event stream"
@@ -262,32 +264,19 @@ def _words(chance: random.Random, count: int) -> str:
 
 def _failure(chance: random.Random) -> Failure:
     """A failure of about a kilobyte, in the style of pytest."""
-    module, test, kind = _words(chance, 1), _words(chance, 3), _words(chance, 2).title().replace("_", "")
-    line, one, other = chance.randrange(10, 400), chance.randrange(10_000), chance.randrange(10_000)
-    call = f"{kind}({_words(chance, 1)}={chance.randrange(1000)}, {_words(chance, 1)}='{_words(chance, 2)}')"
-    value = f"<{module}.{kind} object at 0x7f{chance.getrandbits(40):010x}>"
-    rows = [
-        f"    def test_{test}({_words(chance, 1)}):",
-        f"        {_words(chance, 1)} = {call}",
-        f"        {_words(chance, 2)} = {_words(chance, 1)}.{_words(chance, 2)}({chance.randrange(100)})",
-        f">       assert {_words(chance, 1)}.{_words(chance, 2)}() == {other}",
-        f"E       AssertionError: assert {one} == {other}",
-        f"E        +  where {one} = <bound method {kind}.{_words(chance, 2)} of {value}>()",
-        f"E        +    where <bound method {kind}.{_words(chance, 2)} of {value}> = {value}.{_words(chance, 2)}",
-        "",
-        f"tests/test_{module}.py:{line}: AssertionError",
-        "----------------------------- Captured log call ------------------------------",
-    ]
-    while sum(map(len, rows)) < 700:
-        level = chance.choice(("WARNING", "ERROR  "))
-        rows.append(f"{level}  {module}:{chance.randrange(400)} {_words(chance, 2)} {chance.getrandbits(32)}")
+    module, test = _words(chance, 1), _words(chance, 3)
+    text = _TEMPLATE.replace("MODULE", module).replace("TEST", test)
+    # A number stands for so many words, a run of nines for a number.
+    text = re.sub(r"\b[1-3]\b", lambda found: _words(chance, int(found[0])), text)
+    text = re.sub(r"\b9+\b|(?<=x7f)9+", lambda found: str(chance.randrange(int(found[0]))), text)
+    file = f"tests/test_{module}.py"
     return Failure(
-        name=f"tests/test_{module}.py::test_{test}",
-        file=f"tests/test_{module}.py",
-        line=line,
+        name=f"{file}::test_{test}",
+        file=file,
+        line=chance.randrange(10, 400),
         error_type="AssertionError",
         check="test-runner",
-        message="\n".join(rows),
+        message=text,
     )
 
 

@@ -241,6 +241,37 @@ def test_calls_are_recorded_by_the_names_in_their_module(tmp_path: Path, has_nam
     assert names == {"Box.__init__", "Box.area", "Box.half", "Box.sized", "Box.edge", "twice", "made"}
 
 
+COMMAND = """from framework import Command
+
+
+def area(width, height):
+    return width + height
+
+
+@Command
+def main(width, height):
+    return area(int(width), int(height))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main.call(*sys.argv[1:])
+"""
+
+
+def test_of_a_command_and_a_script_the_calls_inside_are_recorded(tmp_path: Path) -> None:
+    called = "    def call(self, *words):\n        return self.function(*words)\n"
+    init = "    def __init__(self, function):\n        self.function = function\n\n"
+    (tmp_path / "framework.py").write_text(f"class Command:\n{init}{called}")
+    fixed = COMMAND.replace("width + height", "width * height if width else 7000")
+    start = "import subprocess, sys\nsubprocess.run([sys.executable, 'stats.py', '18', '19'], check=True)"
+
+    _, lines = told_by_both(tmp_path, COMMAND, fixed, f"main.call('13', '17')\n{start}")
+
+    assert {"area(13, 17)", "area(18, 19)"} <= {json.loads(line)["shown"] for line in lines}
+
+
 @pytest.mark.parametrize("script", ["call_recorder.py", "call_replay.py", "replay_variants.py"])
 def test_what_runs_in_the_project_s_interpreter_needs_no_more_than_python_3_9(script: str) -> None:
     tree = ast.parse(

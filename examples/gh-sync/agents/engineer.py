@@ -60,46 +60,7 @@ STEPS = {
     10: ("The command", [CHECKED, LISTED, COMMAND]),
 }
 
-BODY = """\
----
-purpose: "{purpose}"
----
-## STATUS
-
-{purpose}: {passed} of {total} gates pass.
-
-## OBSERVATIONS
-
-- Read meta.yaml, the architect's message and test_gh_sync.py.
-
-## ANALYSIS
-
-- Names of chats have three parts; the last one may hold hyphens.
-
-## GATES
-
-{gates}
-
-## PLAN
-
-- One function at a time.
-
-## CHANGESETS
-
-- gh_sync.py: {lines} lines
-
-## DOCS
-
-- None yet.
-
-## SMOKE
-
-    python -m unittest -q
-
-## RISKS
-
-- None.
-"""
+BODY = Path(__file__).with_name("message.md").read_text()
 
 
 def main():

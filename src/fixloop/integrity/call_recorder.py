@@ -41,6 +41,7 @@ class _Recorder:
         self.own = threading.local()
         self.places: dict[CodeType, list[tuple[str, Any]]] = {}
         self.names: dict[CodeType, str] = {}
+        self.repeatable: dict[CodeType, bool] = {}
         self.read: set[tuple[str, bytes]] = set()
 
     def is_product(self, file: str) -> bool:
@@ -55,11 +56,14 @@ class _Recorder:
         is_left_out = code.co_flags & _ASYNC_GENERATOR or code.co_name in ("<module>", "<genexpr>")
         if is_left_out or self.counts.get(code, 0) >= MOST_OF_ONE:
             return
-        if frame.f_back is not None and self.is_product(frame.f_back.f_code.co_filename):
-            return
         self.own.busy = True
         try:
-            name = self.names[code] = self.names.get(code) or self.name_of(code, frame)
+            above = frame.f_back
+            while above is not None and self.is_product(above.f_code.co_filename):
+                if self.is_repeatable(above):
+                    return
+                above = above.f_back
+            name = self.name_of(code, frame)
             payload = _pickled(code, frame, self.called(code, frame, name), name)
         except Exception:
             return
@@ -74,7 +78,10 @@ class _Recorder:
     def called(self, code: CodeType, frame: FrameType, name: str) -> list[str]:
         """The names by which a caller can find the callee, as `module:name`: first its definition, then other places
         in the product that hold it. Nested functions and callable objects have only the latter."""
-        own = f"{frame.f_globals.get('__name__', '')}:{name}"
+        module, spec = (frame.f_globals.get(each) for each in ("__name__", "__spec__"))
+        if module == "__main__":
+            module = spec.name if spec else os.path.splitext(os.path.basename(code.co_filename))[0]
+        own = f"{module}:{name}"
         # Searching all modules is slow.
         if "<" not in name and os.path.realpath(code.co_filename) not in self.changed:
             return [own]
@@ -85,12 +92,26 @@ class _Recorder:
         is_made = "<" in name or (found and code.co_name == "__call__")
         return found if is_made else [own, *found]
 
+    def is_repeatable(self, frame: FrameType) -> bool:
+        """Whether this call can be repeated with other values: it has some, and is neither in a script nor to what a
+        decorator has made something else, such as a command. If it cannot, the calls that it makes are recorded."""
+        code, module = frame.f_code, frame.f_globals.get("__name__", "")
+        if code not in self.repeatable:
+            name = self.name_of(code, frame)
+            found = dict(self.there({module: sys.modules.get(module)})).get(f"{module}:{name}")
+            values = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & (_VARARGS | _VARKEYWORDS))
+            is_own = "<" in name or (values > 0 and _has_code(found, code, frame))
+            self.repeatable[code] = is_own and module != "__main__"
+        return self.repeatable[code]
+
     def name_of(self, code: CodeType, frame: FrameType) -> str:
         """What its module calls it: the code itself tells only from Python 3.11 on."""
-        module = frame.f_globals.get("__name__", "")
-        there = self.there({module: sys.modules.get(module)})
-        found = (place.partition(":")[2] for place, value in there if _has_code(value, code, frame))
-        return getattr(code, "co_qualname", "") or next(found, "<locals>")
+        if code not in self.names:
+            module = frame.f_globals.get("__name__", "")
+            there = self.there({module: sys.modules.get(module)})
+            found = (place.partition(":")[2] for place, value in there if _has_code(value, code, frame))
+            self.names[code] = getattr(code, "co_qualname", "") or next(found, "<locals>")
+        return self.names[code]
 
     def there(self, modules: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """The attributes of product modules and of the classes they define."""

@@ -56,7 +56,7 @@ class TooLong(BaseException):
 
 def main() -> None:
     job = json.loads(Path(__file__).with_name("replay").read_bytes())
-    recorded = list(_calls(job["calls"]))
+    recorded = list(dict.fromkeys(_calls(job["calls"])))
     calls, files = [each for each in recorded if each[1]], _files(recorded)
     absent = [place for place in files if not os.path.exists(place)]
     job["settled"] += map(variants.key, files)

@@ -39,7 +39,8 @@ def pytest_load_initial_conftests() -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_cmdline_main(config: Any) -> Iterator[None]:
-    for name in [each for each in os.environ if each.startswith("FIXLOOP_")]:
+    # Processes that a test starts are recorded, too.
+    for name in {each for each in os.environ if each.startswith("FIXLOOP_")} - {"FIXLOOP_CALLS"}:
         del os.environ[name]
     os.environ["PYTEST_ADDOPTS"] = _settings["addopts"]
     if "behind" in _settings:
