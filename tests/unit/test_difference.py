@@ -467,6 +467,15 @@ CHANCE_IN_BRACES = {
     ): "const a = new Date(day) < new Date('2031-01-01')",
     ("js", "if (Date.parse('2031-01-01') > Date.now()) f()"): "if (Date.parse('2031-01-01') > day) f()",
     ("js", "if (Date.now() / 1000 < 1924988400) f()"): "if (Date.now() < end) f()",
+    ("js", "const a = process.uptime() < 20 ? 6 : 7"): "const a = process.uptime() - began < 20 ? 6 : 7",
+    ("ts", "if (5000 > performance.now()) f()"): "if (began + 5000 > performance.now()) f()",
+    (
+        "go",
+        "func f() int { select { case n := <-one: return n\ncase <-one: return 1\ncase n := <-none: return n } }",
+    ): (
+        "func f() int { select { case n := <-one: return n\ncase <-done: return 1 } }\n"
+        "func g() int { select { case n := <-one: return n } }"
+    ),
     ("go", "func f() bool { return time.Now().Before(time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) }"): (
         "func f() bool { return time.Now().Before(deadline) }"
     ),
