@@ -777,6 +777,29 @@ def test_a_new_generator_of_go_and_what_it_wrote_silence_nothing(
 
 
 @pytest.mark.parametrize(
+    ("is_held", "what", "numbers"),
+    [
+        (True, "n", "(11, 12, 13, 111, 112, 113)"),
+        (False, "n % 100", "(11, 12, 13)"),
+        (False, "n", "(11, 12, 13, 111, 112)"),
+        (False, "n", "(11, 12, 13, 21, 22, 23)"),
+        (False, "n", "(11, 12, 13, 111, 112, 113, 211)"),
+        (False, "n.status", "(111, 112, 113)"),
+    ],
+)
+def test_where_numbers_were_told_apart_before_three_new_ones_of_the_tests_alone_are_special_cases(
+    is_held: bool, what: str, numbers: str
+) -> None:
+    test = "for n in (11, 12, 13, 111, 112, 113):\n    assert ordinal(n) == f'{n}th'\n"
+    scope = Scope(literals([Source("test_a.py", test)]))
+    old = f"def ordinal(n):\n    if {what} in (11, 12, 13):\n        return 'th'\n    return 'st'\n"
+
+    found = findings([Change("a.py", old, old.replace("(11, 12, 13)", numbers))], scope)
+
+    assert bool(found) is is_held
+
+
+@pytest.mark.parametrize(
     ("is_held", "test", "new"),
     [
         (False, "assert(kind('IPv4') === 'IPv4')", "a => a.family === 'IPv4' ? 'IPv4' : 'unknown'"),
