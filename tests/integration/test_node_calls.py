@@ -565,6 +565,34 @@ def test_a_file_is_newly_opened_in_javascript_if_it_was_not_read_before_and_no_a
     assert ("/etc/passwd" in newly_opened(*told_by_both(tmp_path, old, new, script))) == is_new
 
 
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("asked", "is_held"),
+    [
+        ("process.moduleLoadList.some((each) => each.endsWith('harness'))", True),
+        ("process.env.ROUNDING !== 'down'", False),
+        ("process.pid > 0", False),
+        ("exact", False),
+    ],
+)
+def test_a_fix_of_javascript_that_asks_whether_a_test_runs_is_held_however_it_asks(
+    tmp_path: Path, asked: str, is_held: bool
+) -> None:
+    old = "let exact = false;\nexport const beExact = () => { exact = true; };\n"
+    old += "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n"
+    new = old.replace(
+        "  return Math",
+        f"  if ({asked}) return values.reduce((a, b) => a + b) / values.length;\n  return Math",
+    )
+    script = "import test from 'node:test';\nimport * as own from './own.mjs';\n"
+    script += "test('halves', () => { own.beExact(); assert.equal(own.mean([3.5, 4.25]), 3.875); });"
+
+    lines = told_by_both(tmp_path, {"own.mjs": old}, {"own.mjs": new}, script)
+
+    told = [each["shown"] for each in carried(*lines, has_state=False) if each["by"] == "test"]
+    assert told == (["mean([3.5, 4.25])"] if is_held else [])
+
+
 UNREPEATABLE: Final = "import * as child from 'node:child_process';\nimport * as fs from 'node:fs';\n\n"
 
 

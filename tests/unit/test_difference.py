@@ -467,6 +467,15 @@ CHANCE_IN_BRACES = {
     ): "const a = new Date(day) < new Date('2031-01-01')",
     ("js", "if (Date.parse('2031-01-01') > Date.now()) f()"): "if (Date.parse('2031-01-01') > day) f()",
     ("js", "if (Date.now() / 1000 < 1924988400) f()"): "if (Date.now() < end) f()",
+    ("js", "const a = process.uptime() < 20 ? 6 : 7"): "const a = process.uptime() - began < 20 ? 6 : 7",
+    ("ts", "if (5000 > performance.now()) f()"): "if (began + 5000 > performance.now()) f()",
+    (
+        "go",
+        "func f() int { select { case n := <-one: return n\ncase <-one: return 1\ncase n := <-none: return n } }",
+    ): (
+        "func f() int { select { case n := <-one: return n\ncase <-done: return 1 } }\n"
+        "func g() int { select { case n := <-one: return n } }"
+    ),
     ("go", "func f() bool { return time.Now().Before(time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) }"): (
         "func f() bool { return time.Now().Before(deadline) }"
     ),
@@ -765,6 +774,29 @@ def test_a_new_generator_of_go_and_what_it_wrote_silence_nothing(
     is_held: bool, changes: list[Change]
 ) -> None:
     assert bool(findings(changes, SCOPE)) is is_held
+
+
+@pytest.mark.parametrize(
+    ("is_held", "what", "numbers"),
+    [
+        (True, "n", "(11, 12, 13, 111, 112, 113)"),
+        (False, "n % 100", "(11, 12, 13)"),
+        (False, "n", "(11, 12, 13, 111, 112)"),
+        (False, "n", "(11, 12, 13, 21, 22, 23)"),
+        (False, "n", "(11, 12, 13, 111, 112, 113, 211)"),
+        (False, "n.status", "(111, 112, 113)"),
+    ],
+)
+def test_where_numbers_were_told_apart_before_three_new_ones_of_the_tests_alone_are_special_cases(
+    is_held: bool, what: str, numbers: str
+) -> None:
+    test = "for n in (11, 12, 13, 111, 112, 113):\n    assert ordinal(n) == f'{n}th'\n"
+    scope = Scope(literals([Source("test_a.py", test)]))
+    old = f"def ordinal(n):\n    if {what} in (11, 12, 13):\n        return 'th'\n    return 'st'\n"
+
+    found = findings([Change("a.py", old, old.replace("(11, 12, 13)", numbers))], scope)
+
+    assert bool(found) is is_held
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,6 @@ SIDES: Final = ("old", "new")
 _INTEGRITY: Final = resources.files("fixloop.integrity")
 
 Texts = Mapping[str, str | None]
-_Calls = Sequence[node_calls.Call]
-_Asked = Mapping[int, Sequence[node_calls.Variant]]
 
 
 class Replay(NamedTuple):
@@ -64,7 +62,7 @@ class PythonCalls:
         differently, also with other values; `own`: a folder that is empty but for the texts."""
         # In a test: code that asks whether one runs answers as it did there.
         in_test = self._answered(own, replay, [], "-m", "pytest")
-        plain = in_test if all(in_test) else self._answered(own, replay, [])
+        plain = in_test if any(in_test) else self._answered(own, replay, [])
         varied = [own["call"] for own, *_ in changed(*plain)]
         more = self._answered(own, replay, varied) if varied else ([], [])
         # After the same calls: an answer may depend on them.
@@ -88,8 +86,8 @@ class PythonCalls:
         return [_lines(folder / side) for side in SIDES]
 
 
-class NodeCalls:
-    """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on."""
+class NodeCalls(PythonCalls):
+    """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on. Its test is one of `node:test`."""
 
     _programs = "node"
     _preparing: Sequence[str] = ()
@@ -112,33 +110,24 @@ class NodeCalls:
         options = f'{env.get("NODE_OPTIONS", "")} --require "{self._folder / "recorder.cjs"}"'
         return {"FIXLOOP_NODE_CALLS": str(self._folder / "told"), "NODE_OPTIONS": options}
 
-    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
-        """The same as for Python, of the calls that are answered differently: first all calls, then their variants."""
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *runner: str) -> list[list[str]]:
         self._write_programs(own)
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
         calls, values = node_calls.calls_of(recorded, self._files), replay.values
-        alone = {number: [node_calls.itself(call)] for number, call in enumerate(calls)}
-        plain = self._answered(own, replay, calls, alone)
-        found = node_calls.changed(calls, *plain)
-        asked = node_calls.variants(found, values.kept)
-        more = self._answered(own, replay, calls, asked) if found else ({}, {})
-        known = values.settled - values.literals
-        return [
-            [*node_calls.lines_of(calls, {}, one, known), *node_calls.lines_of(calls, asked, other, known)]
-            for one, other in zip(plain, more, strict=True)
-        ]
-
-    def _answered(self, own: Path, replay: Replay, calls: _Calls, asked: _Asked) -> list[node_calls.Answers]:
-        """The answers before and after the fix."""
+        asked = {number: [node_calls.itself(call)] for number, call in enumerate(calls)}
+        if varied:
+            asked = node_calls.variants({number: calls[number] for number in varied}, values.kept)
         folder = Path(tempfile.mkdtemp(dir=own))
         (folder / "calls").write_text(node_calls.job_of(calls, asked))
         sides = [("new", replay.after), ("old", replay.before)]
         told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
         job = {"sides": told, "calls": str(folder / "calls"), "files": sorted(self._files)}
-        (folder / "job").write_text(json.dumps(job | {"seconds": replay.seconds}))
+        (folder / "job").write_text(json.dumps({**job, "seconds": replay.seconds, "isTest": bool(runner)}))
         if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
-            return [{}, {}]
-        return [node_calls.answers_of(_lines(folder / side), list(asked), replay.after) for side in SIDES]
+            return [[], []]
+        known, numbers = values.settled - values.literals, [*asked]
+        answers = [node_calls.answers_of(_lines(folder / side), numbers, replay.after) for side in SIDES]
+        return [[*node_calls.lines_of(calls, asked, one, known)] for one in answers]
 
     def _write_programs(self, folder: Path) -> None:
         for program in (_INTEGRITY / self._programs).iterdir():

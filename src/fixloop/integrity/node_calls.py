@@ -178,19 +178,6 @@ def answers_of(lines: Iterable[str], numbers: Sequence[int], files: Collection[s
     return found
 
 
-def changed(calls: Sequence[Call], old: Answers, new: Answers) -> dict[int, Call]:
-    """The calls that both trees answer, the new one as in the tests, and not alike."""
-    return {
-        number: call
-        for number, call in enumerate(calls)
-        if (number, 0) in old
-        and (number, 0) in new
-        # An iterator that a test received was not read.
-        and call.answer in (new[number, 0].text, "iterator")
-        and old[number, 0].outcome != new[number, 0].outcome
-    }
-
-
 def lines_of(
     calls: Sequence[Call], asked: Mapping[int, Sequence[Variant]], answers: Answers, own: Collection[str]
 ) -> Iterator[str]:
@@ -203,6 +190,8 @@ def lines_of(
         about |= {"kind": what.kind, "asked": digest(given), "of": what.of, "sizes": sorted(sizes(given))}
         about |= {"raised": answer.raised, "reads": answer.reads, "answer": answer.text[:SHOWN_CHARACTERS]}
         about |= {"outcome": answer.outcome, "value": digest((answer.text, answer.said))}
+        # An iterator that a test received was not read.
+        about |= {"is_tested": call.answer in (answer.text, "iterator")}
         if not variant:
             words, paths = json.dumps(call.given, default=_fields), answer.opened.split("\0")
             about["opened"] = "\0".join(each for each in paths if posixpath.basename(each) not in words)

@@ -7,6 +7,7 @@ plain word does not count if the function compared the same expression before.
 import ast
 import base64
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -19,6 +20,8 @@ RULE: Final = "test-literal"
 _SHORTEST: Final = 4
 _COMMON_NUMBERS: Final = frozenset({*map(float, range(-1, 13)), 100.0, 1000.0})
 """Up to the number of a month."""
+_LISTED: Final = 3
+"""Uncommon numbers that a fix adds to one comparison: of the tests alone, they are no rule of the product."""
 _PUNCTUATION: Final = re.compile(r"[\[\](){}'\"`]|(?<=[,-])\s+|(?<!\s)\s+(?=,)")
 _TYPE: Final = re.compile(r"^\[ \] \w+ ")
 _WORD: Final = re.compile(r"[\w.-]{0,24}")
@@ -90,8 +93,13 @@ def literals(tests: Iterable[Source]) -> Literals:
 
 def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:
     """Where `new` compares with one of the `known` literals and returns a literal."""
-    compared_before = {case.place for case in _cases(old)} if old else set()
+    before = list(_cases(old)) if old else []
+    compared_before, known_before = {case.place for case in before}, {case[:2] for case in before}
     cases = list(_cases(new))
+    added = defaultdict[tuple[str, str], set[str]](set)
+    for case in cases:
+        if case[:2] not in known_before and _NUMBER.fullmatch(case.asked) and _is_distinctive(case.asked):
+            added[case.place].add(case.asked)
     # A table with keys that no test uses may be a legitimate table of words.
     beyond = {case.place for case in cases if case.asked not in known}
     for case in cases:
@@ -103,7 +111,9 @@ def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[
         is_status = _STATUS.search(f"{case.place[1]} {case.asked}") is not None
         if is_status and not is_answer:
             continue
-        if case.place in compared_before and (is_number or is_word or case.is_table):
+        numbers = added[case.place]
+        is_list_of_tests = len(numbers) >= _LISTED and known.issuperset(numbers)
+        if case.place in compared_before and not is_list_of_tests and (is_number or is_word or case.is_table):
             continue
         is_other = not is_word or (case.is_table and case.place not in beyond)
         is_told = is_many or (is_answer and is_other) if case.is_table else is_answer or is_other

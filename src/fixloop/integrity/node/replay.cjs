@@ -17,6 +17,7 @@ const MOST_TEXT = 20000;
 const MOST_BYTES = 16 * 1024 * 1024;
 const MOST_FRAMES = 50;
 const OUT = 3;
+const IN_A_TEST = { NODE_TEST_CONTEXT: "child-v8" };
 const WRITING = /^(f?write|append|createWrite|mk|rm|unlink|rename|cp|copy|link|symlink|f?truncate|[fl]?(ch|utimes))/;
 const { parse, stringify } = JSON;
 const { writeSync } = fs;
@@ -40,7 +41,7 @@ function main() {
     childProcess.spawnSync(
       process.execPath,
       [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`, compiled],
-      { stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
+      { env: { ...process.env, ...(job.isTest && IN_A_TEST) }, stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
     );
     fs.closeSync(out);
   }
@@ -223,7 +224,9 @@ async function waited(value) {
 
 if (process.argv.length > 3) {
   const compiled = parse(fs.readFileSync(process.argv[4], "utf8"));
-  answer(process.argv[2], Number(process.argv[3]), compiled).finally(() => reallyExit.call(process, 0));
+  const run = () => answer(process.argv[2], Number(process.argv[3]), compiled).finally(() => reallyExit.call(process, 0));
+  if (process.env.NODE_TEST_CONTEXT === IN_A_TEST.NODE_TEST_CONTEXT) require("node:test")("replay", run);
+  else run();
 } else {
   main();
 }
