@@ -176,6 +176,19 @@ def test_the_code_of_a_tool_is_the_error_type(tree: SourceTree, line: str, kind:
     assert failure.name == (kind if kind not in {"", "error"} else "lint")
 
 
+def test_each_file_that_black_names_is_a_failure(tree: SourceTree, tmp_path: Path) -> None:
+    rows = f"would reformat {tmp_path}/src/a.py", "error: cannot parse: src/with space.py:1:6", "    x = ("
+    output = "\n".join((*rows, "error: cannot format b.sh: Cannot parse: 2:1: y = (", "Oh no! 💥 💔 💥"))
+
+    found = failures_in(f"{output}\n2 files would be reformatted.\n", "black", tree)
+
+    assert [(failure.name, failure.location, failure.message) for failure in found] == [
+        ("black", "src/a.py", "would reformat src/a.py"),
+        ("black", "src/with space.py:1", "error: cannot parse: src/with space.py:1:6"),
+        ("black", "b.sh", "error: cannot format b.sh: Cannot parse: 2:1: y = ("),
+    ]
+
+
 def test_a_rating_after_the_code_is_the_severity(tree: SourceTree) -> None:
     found = failures_in("src/a.py:5: B602 HIGH: shell\nsrc/a.py:6: B105 LOW: hm\nsrc/a.py:7: E1 x", "c", tree)
 

@@ -35,6 +35,10 @@ _TYPESCRIPT: Final = re.compile(
 _PRETTIER: Final = re.compile(
     r"\[(?P<level>warn|error)\] (?P<path>[^:]{1,500}?)(?:: (?P<message>.+?(?: \((?P<line>\d+):\d+\))?))?$"
 )
+_BLACK: Final = re.compile(
+    r"(?:would reformat|error: cannot (?:format|parse):?) (?P<path>[^\s:][^:]{0,500})"
+    r"(?::(?P<line>\d{1,7}):\d{1,7}|: .*)?$"
+)
 _LEVEL: Final = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b[: ]*", re.IGNORECASE)
 _CODE_FIRST: Final = re.compile(r"([A-Z]{1,6}-?\d{1,6})(?::| )")
 _WORD_FIRST: Final = re.compile(r"([a-z][a-z0-9-]{2,40}(?=:)|[\w.]{0,100}(?:Error|Exception)(?=:|\s*$))")
@@ -70,6 +74,8 @@ _PATH: Final = re.compile(r"[\w@-]*[./][^\s:(]*")
 _LONG: Final = 600
 _FIRST_ROWS: Final = 8
 """The characters and rows of a failure that lists show."""
+ALL: Final = "All of it:"
+"""The line of a long failure that is followed by the whole output."""
 _CONTEXT_LINES: Final = 6
 _CONTEXT_BYTES: Final = 2048
 
@@ -144,7 +150,7 @@ def whole_failure(output: str, check: str, command: str, exit_code: int) -> Fail
     if len(text) > _LONG:
         told = [one_line(found[0]) for found in islice(FAILING.finditer(text), _FIRST_ROWS)]
         last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
-        text = "\n".join([*told, *["…"][: len(told)], *last, "", "All of it:", text])
+        text = "\n".join([*told, *["…"][: len(told)], *last, "", ALL, text])
     message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
     kind, measure = f"exit code {exit_code}", measure_of(output)
     return failure_of(check, kind, message, severity=Severity.MEDIUM, measure=measure)
@@ -185,12 +191,12 @@ def _annotation(text: str, tree: SourceTree) -> Failure | None:
 
 
 def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
-    if (match := _FINDING.match(text)) is None:
+    black = _BLACK.match(text)
+    found = black or _FINDING.match(text)
+    file = tree.relative(found["path"]) if found else ""
+    if found is None or not tree.has_file(file):
         return None
-    file = tree.relative(match["path"])
-    if not tree.has_file(file):
-        return None
-    message = match["message"]
+    message = text.replace(found["path"], file) if black else found["message"]
     level = _LEVEL.match(message)
     kind = level[1].lower() if level else ""
     rest = message[level.end() :] if level else message
@@ -204,7 +210,7 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     # By a word in capitals after the code, as in the bandit preset's format; else medium.
     rated = _RATED.match(message)
     severity = Severity(rated[1].lower()) if rated else Severity.MEDIUM
-    line = None if kind in _OF_THE_FILE else int(match["line"])
+    line = int(found["line"]) if found["line"] and kind not in _OF_THE_FILE else None
     return failure_of(code or check, kind, message.strip(), file, line, severity)
 
 
