@@ -322,6 +322,17 @@ AssertionError: Lists differ: [1] != [2]
 
   Ran 3 tests with 1 failures, 0 errors, 0 skipped in 0.009 seconds.
 """
+WARD = f"""
+       PASS test_a:9  kind of 2
+{"─" * 9} kind(1) is 2 {"─" * 9}
+{" " * 33}
+  Failed at tests/test_a.py:4
+{" " * 33}
+       3 def _():
+    ❱  4     assert kind(1) == 2
+{" " * 33}
+{"─" * 33}
+"""
 UVU = """\
   FAIL  "short, (compat)"
     Expected values to be strictly equal:  (is)
@@ -528,6 +539,7 @@ ok 2 - fine
             "tests/test_a.py:4",
             "AssertionError: Lists differ: [1] != [2]\n",
         ),
+        (WARD, "kind(1) is 2", "tests/test_a.py:4", "Failed at tests/test_a.py:4"),
         (UVU.replace('"', 'Pairs  "', 1), "Pairs > short, (compat)", "test/kv.js:5", "Expected values"),
         (UVU, "short, (compat)", "test/kv.js:5", "Expected values to be strictly equal:  (is)\n"),
         (AVA, "concurrency: 1", "test/kv.js:5", "test/kv.js:5\n"),
@@ -728,7 +740,8 @@ def test_the_calls_of_a_compiler_that_make_prints_are_not_the_message() -> None:
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
     warnings += "✖ 60 problems (0 errors, 60 warnings)\n"
-    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
+    bad = "  3:1  error  Bad\n" * 9
+    output = f"{'.' * 200}\n{warnings}{bad}ok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
 
     rows = whole_failure(output, "smoke", "make smoke", 2).message.split("\n")
 

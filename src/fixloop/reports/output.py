@@ -148,7 +148,8 @@ def whole_failure(output: str, check: str, command: str, exit_code: int) -> Fail
     # Without progress; a long output follows its key lines: lists show the head, and cuts take the middle.
     text = _DOTS.sub("", _PASSED.sub("", _BANNER.sub("", output))).strip()
     if len(text) > _LONG:
-        told = [one_line(found[0]) for found in islice(FAILING.finditer(text), _FIRST_ROWS)]
+        rows = dict.fromkeys(one_line(found[0]) for found in FAILING.finditer(text))
+        told = [*islice(rows, _FIRST_ROWS)]
         last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
         text = "\n".join([*told, *["…"][: len(told)], *last, "", ALL, text])
     message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
