@@ -912,6 +912,16 @@ def test_a_module_in_another_language_belongs_to_the_tests_of_its_root(tmp_path:
 GO = {"go.mod": "module m\n", "m_test.go": ""}
 
 
+def test_each_go_module_inside_another_is_named_wherever_it_is(tmp_path: Path) -> None:
+    folders = ("", "a/b/c/", "examples/d/", "benchmarks/", "a/testdata/e/", "a/_f/g/", "a/vendor/h/")
+    written(tmp_path, {f"{folder}{name}": text for folder in folders for name, text in GO.items()})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("go",)))
+
+    assert [*commands_of(configuration)["test-runner"]] == ["go test"]
+    assert unverified_of(configuration) == dict.fromkeys(("a/b/c", "benchmarks", "examples/d"), False)
+
+
 def test_a_repository_of_go_modules_is_tested_module_by_module(tmp_path: Path) -> None:
     modules = {f"{folder}/{name}": text for folder in ("a", "b/c") for name, text in GO.items()}
     written(tmp_path, modules | {"d/go.mod": "", "examples/e/go.mod": "", "web/package.json": TESTED})
