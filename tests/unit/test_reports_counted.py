@@ -44,6 +44,8 @@ CARGO = (
             "│  389  Tests Encountered     │\n│  380  Passes       (97.7%)  │\n│    4  Failures     (1.0%)   │\n",
             384,
         ),
+        (" 1510 pass\n 2 skip\n 15 fail\n 2786 expect() calls\n", 1525),
+        (" 2 pass\n 0 fail\n", 2),
         ("3 runs, 2 assertions, 1 failures, 1 errors, 0 skips\n", 3),
         ("0 examples, 0 failures\n", 0),
         ("345 specs, 1 failure\nFinished in 13.679 seconds\n", 345),

@@ -333,6 +333,27 @@ WARD = f"""
 {" " * 33}
 {"─" * 33}
 """
+BUN = """\
+test/kv.js:
+(pass) kind > of 1 [0.04ms]
+5 |   expect(kind(2)).toBe(3)
+                      ^
+error: expect(received).toBe(expected)
+
+Expected: 3
+Received: 2
+
+      at <anonymous> ({root}/test/kv.js:5:19)
+(fail) kind > of 2 [0.88ms]
+
+1 tests failed:
+(fail) kind > of 2 [0.88ms]
+
+ 1 pass
+ 1 fail
+Ran 2 tests across 1 file. [5.00ms]
+"""
+BUN_LATE = "(fail) kind > of 3 [5000.63ms]\n  ^ this test timed out after 5000ms.\n"
 UVU = """\
   FAIL  "short, (compat)"
     Expected values to be strictly equal:  (is)
@@ -539,6 +560,8 @@ ok 2 - fine
             "tests/test_a.py:4",
             "AssertionError: Lists differ: [1] != [2]\n",
         ),
+        (BUN, "kind > of 2", "test/kv.js:5", "error: expect(received).toBe(expected)\n"),
+        (BUN_LATE, "kind > of 3", "", "this test timed out after 5000ms."),
         (WARD, "kind(1) is 2", "tests/test_a.py:4", "Failed at tests/test_a.py:4"),
         (UVU.replace('"', 'Pairs  "', 1), "Pairs > short, (compat)", "test/kv.js:5", "Expected values"),
         (UVU, "short, (compat)", "test/kv.js:5", "Expected values to be strictly equal:  (is)\n"),

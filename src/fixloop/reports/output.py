@@ -230,8 +230,10 @@ _BLOCK: Final = re.compile(
 )
 _FAILED: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))["failed"]
 """How runners without a report print a failing test: its name, perhaps with a suite, and what is said of it."""
-_NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
-"""PHPUnit's lists of tests that did not fail."""
+_NOT_ANEW: Final = (
+    r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)|^\d+ tests failed:\n.*?\n\n"
+)
+"""PHPUnit's lists of tests that did not fail, and Bun's of those that it has told."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
 
 # A test point with its diagnostics, mostly YAML and sometimes comments, or a comment: a title.
@@ -254,7 +256,7 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
     """Each test that unittest, a TAP producer or a runner of `_FAILED` reports as failed, in their order; what Perl
     prints of a failing point of TAP replaces it."""
     others = list[Failure]()
-    listed = re.sub(_NO_FAILURES, "", output)
+    listed = re.sub(_NOT_ANEW, "", output)
     for block in (
         found.groupdict() for pattern in _FAILED.values() for found in re.finditer(pattern, listed)
     ):
