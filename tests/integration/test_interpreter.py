@@ -169,6 +169,25 @@ def test_an_import_hook_that_wins_over_the_workspace_is_an_error_with_both_paths
         assert problem is None
 
 
+def test_an_installed_copy_that_wins_over_the_workspace_is_not_called_editable(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    venv = make_venv(tmp_path / "venv")
+    place = site_packages(venv) / "shop/__init__.py"
+    # As for a namespace that several distributions share: the module is there when Python has started.
+    start = f"import sys, importlib.util as u; s = u.spec_from_file_location('shop', {str(place)!r}); "
+    write(
+        site_packages(venv),
+        {"shop/__init__.py": "", "nspkg.pth": f"{start}sys.modules['shop'] = u.module_from_spec(s)\n"},
+    )
+
+    problem = probe(workspace, Interpreter(str(venv / "bin/python"), str(venv), "checkout"))
+
+    assert problem is not None
+    assert "an installed copy wins there; uninstall it, or name a [workspace] setup" in problem
+    assert "editable" not in problem
+
+
 def test_a_program_and_a_package_in_the_root_folder_itself_are_no_modules(
     workspace: Workspace, checkout: Path, tmp_path: Path
 ) -> None:

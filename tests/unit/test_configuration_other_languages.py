@@ -36,6 +36,12 @@ CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
         ({"Shop.sln": "", "src/Shop.csproj": ""}, "dotnet test", ("dotnet", "test")),
         ({"CMakeLists.txt": CMAKE}, "ctest", ("sh", "-c")),
         ({"configure.ac": "", "Makefile.am": "TESTS = t\n"}, "make check", ("sh", "-c")),
+        (
+            {"deno.json": '{"tasks": {"fmt": {"command": "x"}, "test": "deno test -A"}}'},
+            "deno task test",
+            ("deno",),
+        ),
+        ({"deno.jsonc": '{"tasks": {"lint": "x"}, "exports": {"test": "a"}}'}, "deno test", ("deno",)),
         ({"t/calc.t": ""}, "prove --lib --recurse t", ("prove",)),
         ({"t/calc.t": "", "Makefile": "test:\n\tprove t\n"}, "make test", ("make", "test")),
     ],
@@ -121,6 +127,10 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
         (
             "autoreconf --install",
             'Can\'t exec "autopoint": No such file or directory at FileUtils.pm line 293.\n',
+        ),
+        (
+            "deno task test",
+            "error: JSR package manifest for '@a/b' failed to load. Import 'https://c/d' failed.\n",
         ),
         ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
         (

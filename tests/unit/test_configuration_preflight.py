@@ -233,6 +233,68 @@ def test_each_call_of_the_project_s_own_test_entry_is_a_check(
     assert configuration.unverified == ()
 
 
+OWN = {"Makefile": "test:\n\tpoetry run ward\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        (OWN, "ward"),
+        ({"tox.ini": "[testenv]\ncommands = coverage run -m nose2 -v\n"}, "python -m nose2 -v"),
+        ({"tox.ini": "[testenv]\ncommands = trial shop\n"}, "trial shop"),
+        ({"Makefile": "test:\n\tpython run_tests.py\n", "run_tests.py": ""}, "python run_tests.py"),
+        ({"Makefile": "test:\n\tpython run_tests.py\n", "run_tests.py": "import pytest\n"}, ""),
+        ({"Makefile": "test:\n\tpython -m tests\n", "tests/__main__.py": "pytest.main()\n"}, ""),
+        ({"Makefile": "test:\n\t./test.sh\n", "test.sh": ""}, ""),
+        ({"Makefile": "test:\n\tpython -m unittest\n"}, ""),
+        (
+            {
+                "Makefile": "test:\n\tpython shop_test.py\n",
+                "shop_test.py": "def test_x(): pass\nunittest.main()\n",
+            },
+            "",
+        ),
+        ({"Makefile": "test:\n\tpython -m missing_test\n"}, ""),
+        ({"Makefile": "test:\n\tpython -m ward $(ALL)\n"}, ""),
+        ({**OWN, "tox.ini": "[testenv]\ncommands = pytest\n"}, ""),
+        ({**OWN, "tox.ini": "[testenv]\ncommands = {env:RUN:py.test} tests\n"}, ""),
+        ({**OWN, "requirements-dev.txt": "pytest\n"}, ""),
+        ({**OWN, "pytest.ini": "[pytest]\n"}, ""),
+    ],
+)
+def test_what_the_project_calls_decides_over_a_pytest_that_is_merely_installed(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    written(tmp_path, {"shop.py": "", "tests/test_shop.py": "def test_x(): pass\n", **files})
+    here = installed(tmp_path, modules=("pytest", "ward", "nose2"), programs=("trial", "ward"))
+
+    (found,) = commands_of(loaded(tmp_path, here))["test-runner"].values()
+
+    assert found == (command or "python -m pytest --junitxml={junit}")
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"tox.ini": "[testenv]\ncommands = python -m tests {posargs}\n"}, "python -m tests"),
+        ({"Makefile": "test:\n\tpython -m unittest\n"}, "python -m unittest"),
+        ({}, ""),
+        ({"Makefile": "test:\n\tpytest\n\tpython -m unittest\n"}, ""),
+        ({"Makefile": "test:\n\tpython -m unittest\n", "requirements.txt": "pytest\n"}, ""),
+        ({"Makefile": "test:\n\tpython -m unittest\n", "tests/test_b.py": "def test_x(): pass\n"}, ""),
+    ],
+)
+def test_what_the_project_calls_is_run_where_pytest_is_only_configured(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    package = {"tests/__init__.py": "", "tests/__main__.py": MAIN, "tests/test_shop.py": CASE}
+    written(tmp_path, {"shop.py": "", "pytest.ini": "[pytest]\n", "ruff.toml": "", **package, **files})
+
+    found = loaded(tmp_path, installed(tmp_path, programs=("ruff",)))
+
+    assert [*commands_of(found).get("test-runner", {}).values()] == [command] * bool(command)
+
+
 @pytest.mark.parametrize(
     ("files", "commands"),
     [
@@ -848,6 +910,16 @@ def test_a_module_in_another_language_belongs_to_the_tests_of_its_root(tmp_path:
 
 
 GO = {"go.mod": "module m\n", "m_test.go": ""}
+
+
+def test_each_go_module_inside_another_is_named_wherever_it_is(tmp_path: Path) -> None:
+    folders = ("", "a/b/c/", "examples/d/", "benchmarks/", "a/testdata/e/", "a/_f/g/", "a/vendor/h/")
+    written(tmp_path, {f"{folder}{name}": text for folder in folders for name, text in GO.items()})
+
+    configuration = loaded(tmp_path, installed(tmp_path, programs=("go",)))
+
+    assert [*commands_of(configuration)["test-runner"]] == ["go test"]
+    assert unverified_of(configuration) == dict.fromkeys(("a/b/c", "benchmarks", "examples/d"), False)
 
 
 def test_a_repository_of_go_modules_is_tested_module_by_module(tmp_path: Path) -> None:

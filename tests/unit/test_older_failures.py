@@ -114,6 +114,13 @@ def test_a_whole_output_is_old_only_if_it_is_the_same() -> None:
     assert tell_apart([before], [before], Edited([], [])).old == (before,)
 
 
+def test_a_whole_output_whose_lines_came_in_another_order_is_old() -> None:
+    rows = [f"{number}. {'long ' * 30}error in src/{number}.py" for number in range(20)]
+    before, after = (whole_failure("\n".join(each), "lint", "lint", 1) for each in (rows, rows[::-1]))
+
+    assert tell_apart([before], [after], Edited([], [])).old == (after,)
+
+
 @pytest.mark.parametrize("output", ["", "found 3 problems", "would reformat a.py… [9 bytes cut] … b"])
 def test_a_whole_output_that_names_no_faults_is_new(output: str) -> None:
     whole = whole_failure(output, "lint", "python lint.py", 1)

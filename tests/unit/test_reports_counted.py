@@ -40,6 +40,12 @@ CARGO = (
         ("TAP version 13\n1..3\n# tests 3\n# pass  3\n\n# ok\n", 3),
         ("\n  Total:     4\n  Passed:    3\n  Skipped:   0\n  Duration:  0.04ms\n", 4),
         ("  Ran 3 tests with 1 failures, 0 errors, 0 skipped in 0.002 seconds.\n", 3),
+        (
+            "│  389  Tests Encountered     │\n│  380  Passes       (97.7%)  │\n│    4  Failures     (1.0%)   │\n",
+            384,
+        ),
+        (" 1510 pass\n 2 skip\n 15 fail\n 2786 expect() calls\n", 1525),
+        (" 2 pass\n 0 fail\n", 2),
         ("3 runs, 2 assertions, 1 failures, 1 errors, 0 skips\n", 3),
         ("0 examples, 0 failures\n", 0),
         ("345 specs, 1 failure\nFinished in 13.679 seconds\n", 345),

@@ -176,6 +176,19 @@ def test_the_code_of_a_tool_is_the_error_type(tree: SourceTree, line: str, kind:
     assert failure.name == (kind if kind not in {"", "error"} else "lint")
 
 
+def test_each_file_that_black_names_is_a_failure(tree: SourceTree, tmp_path: Path) -> None:
+    rows = f"would reformat {tmp_path}/src/a.py", "error: cannot parse: src/with space.py:1:6", "    x = ("
+    output = "\n".join((*rows, "error: cannot format b.sh: Cannot parse: 2:1: y = (", "Oh no! 💥 💔 💥"))
+
+    found = failures_in(f"{output}\n2 files would be reformatted.\n", "black", tree)
+
+    assert [(failure.name, failure.location, failure.message) for failure in found] == [
+        ("black", "src/a.py", "would reformat src/a.py"),
+        ("black", "src/with space.py:1", "error: cannot parse: src/with space.py:1:6"),
+        ("black", "b.sh", "error: cannot format b.sh: Cannot parse: 2:1: y = ("),
+    ]
+
+
 def test_a_rating_after_the_code_is_the_severity(tree: SourceTree) -> None:
     found = failures_in("src/a.py:5: B602 HIGH: shell\nsrc/a.py:6: B105 LOW: hm\nsrc/a.py:7: E1 x", "c", tree)
 
@@ -309,6 +322,38 @@ AssertionError: Lists differ: [1] != [2]
 
   Ran 3 tests with 1 failures, 0 errors, 0 skipped in 0.009 seconds.
 """
+WARD = f"""
+       PASS test_a:9  kind of 2
+{"─" * 9} kind(1) is 2 {"─" * 9}
+{" " * 33}
+  Failed at tests/test_a.py:4
+{" " * 33}
+       3 def _():
+    ❱  4     assert kind(1) == 2
+{" " * 33}
+{"─" * 33}
+"""
+BUN = """\
+test/kv.js:
+(pass) kind > of 1 [0.04ms]
+5 |   expect(kind(2)).toBe(3)
+                      ^
+error: expect(received).toBe(expected)
+
+Expected: 3
+Received: 2
+
+      at <anonymous> ({root}/test/kv.js:5:19)
+(fail) kind > of 2 [0.88ms]
+
+1 tests failed:
+(fail) kind > of 2 [0.88ms]
+
+ 1 pass
+ 1 fail
+Ran 2 tests across 1 file. [5.00ms]
+"""
+BUN_LATE = "(fail) kind > of 3 [5000.63ms]\n  ^ this test timed out after 5000ms.\n"
 UVU = """\
   FAIL  "short, (compat)"
     Expected values to be strictly equal:  (is)
@@ -515,6 +560,9 @@ ok 2 - fine
             "tests/test_a.py:4",
             "AssertionError: Lists differ: [1] != [2]\n",
         ),
+        (BUN, "kind > of 2", "test/kv.js:5", "error: expect(received).toBe(expected)\n"),
+        (BUN_LATE, "kind > of 3", "", "this test timed out after 5000ms."),
+        (WARD, "kind(1) is 2", "tests/test_a.py:4", "Failed at tests/test_a.py:4"),
         (UVU.replace('"', 'Pairs  "', 1), "Pairs > short, (compat)", "test/kv.js:5", "Expected values"),
         (UVU, "short, (compat)", "test/kv.js:5", "Expected values to be strictly equal:  (is)\n"),
         (AVA, "concurrency: 1", "test/kv.js:5", "test/kv.js:5\n"),
@@ -715,7 +763,8 @@ def test_the_calls_of_a_compiler_that_make_prints_are_not_the_message() -> None:
 def test_a_long_output_is_shown_with_telling_lines_first_and_no_progress() -> None:
     warnings = "".join(f"  {number}:1  warning  No magic number\n" for number in range(60))
     warnings += "✖ 60 problems (0 errors, 60 warnings)\n"
-    output = f"{'.' * 200}\n{warnings}  3:1  error  Bad\nok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
+    bad = "  3:1  error  Bad\n" * 9
+    output = f"{'.' * 200}\n{warnings}{bad}ok 1 fine\nboom\nnpm error no\nValueError: no\n\n\nthe end\n"
 
     rows = whole_failure(output, "smoke", "make smoke", 2).message.split("\n")
 

@@ -33,7 +33,7 @@ from workers.commands.pytest_runs import Rerun, is_pytest
 from workers.workspaces.ground import Ground, Site
 
 FOLDER: Final = "baselines"
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Increased when checks' failures are parsed or compared differently."""
 MOST: Final = 200
 """Files that are kept: a few megabytes, enough for years of one project's branches."""

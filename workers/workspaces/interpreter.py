@@ -101,9 +101,12 @@ def probe_imports(
             why = f" ({hide(error)})" if error else ""
             return f"{program} does not find the project's {name}, which is {expected[name]}{why}"
         if os.path.commonpath([real_top, place]) != real_top:
+            told = "an editable install wins there; install the project without -e"
+            if {"site-packages", "dist-packages"}.intersection(Path(place).parts):
+                told = "an installed copy wins there; uninstall it"
             return (
                 f"{program} imports {name} from {place}, not from the workspace's {expected[name]}: "
-                "an editable install wins there; install the project without -e, or name a [workspace] setup"
+                f"{told}, or name a [workspace] setup"
             )
     return None
 

@@ -46,8 +46,10 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     directory, found = project.directory, [*python.proposals(project, gated=gated)]
     others = {each: [*each(directory)] for each in OTHER_LANGUAGES}
     untested = [each for each, own in others.items() if not any(one.runs_tests for one in own)]
+    inside = layout.projects_inside(directory, other_languages.PROJECT_FILES)
     if go.proposals not in untested and not (directory / "go.work").is_file():
         untested.append(go.proposals)  # `./...` ends where a module inside begins
+        inside = tuple(sorted({*inside, *go.modules_inside(directory)}))
     found += [one for own in others.values() for one in own]
     known = [name for name in layout.PROJECT_FILES if (directory / name).is_file()]
     has_tests = any(each.runs_tests for each in found)
@@ -56,7 +58,6 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
             found.append(each._replace(runs_tests=not has_tests))
     of_others = partial(other_languages.proposals, is_alone=False)
     untested += [] if any(of_others(directory)) else [of_others]
-    inside = layout.projects_inside(directory, other_languages.PROJECT_FILES)
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
     for folder in inside if found else ():

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fixloop.configuration.declarations import text_of
+from fixloop.configuration.layout import files_below
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import makefile_and_ci_commands
 
@@ -15,6 +16,7 @@ _KEPT: Final = re.compile(
     r"(?:(?<=\0)|^)--?(short(?:=[^\0]*)?|(?:tags|timeout|mod|skip|run)[=\0][^\0]*)(?=\0)"
 )
 _USED: Final = re.compile(r"^\s*use\s*(?:\(([^)]*)\)|([^\s(].*))", re.MULTILINE)
+_IGNORED: Final = re.compile("testdata$|vendor$|_")
 _GO: Final = Need("program", "go", "install Go: https://go.dev/doc/install")
 _LINTER: Final = Need("program", "golangci-lint", "install golangci-lint")
 
@@ -44,6 +46,12 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
     for configured in sorted(path.name for path in directory.glob(".golangci.*"))[:1]:
         found.append(proposal("code-quality", _LINTER.name, (_LINTER.name, "run"), configured, _GO, _LINTER))
     return tuple(found)
+
+
+def modules_inside(directory: Path) -> list[str]:
+    """The folders below `directory` with a module, at any depth, without those that go ignores."""
+    modules = (path.parent.relative_to(directory) for path in files_below(directory) if path.name == "go.mod")
+    return [str(each) for each in modules if each.parts and not any(map(_IGNORED.match, each.parts))]
 
 
 def tests_inside(directory: Path, folder: str) -> Iterator[Proposal]:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from fixloop.configuration import layout
 from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import SIGNS, text_of
+from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import LAUNCHERS, VALUED, ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
@@ -29,6 +30,7 @@ _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
 _METHODS: Final = re.compile(r"TestCase\b[^\0]*^[ \t]+(?:async )?def test", re.MULTILINE)
 _MOVED: Final = re.compile(r"cd (?!.*\.\.)([\w-][\w./-]*) && ([^|&;<>`$(){}*?~#'\"\\]+)")
+_PYTEST: Final = re.compile(r"\bpy\.?test\b")
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
@@ -55,18 +57,23 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
     if pytest is used, or it is not yet known what is installed."""
     installed, is_pytest = project.installed, tests is not None and tests.runner == "pytest"
     directory, why = project.directory, tests.why if tests is not None else ""
-    if installed is None or project.declared.place(SIGNS["pytest"]):
+    if installed is None or "pytest" in project.declared.dependencies:
         return
-    by_pytest = is_pytest and installed.has_module("pytest")
-    is_django = "execute_from_command_line" in text_of(directory / "manage.py")
-    if by_pytest and not is_django:
+    is_configured, has_pytest = bool(project.declared.place(SIGNS["pytest"])), installed.has_module("pytest")
+    if is_configured and has_pytest:
+        return
+    runs, place = _entry(project)
+    by_pytest = is_configured or (is_pytest and has_pytest)
+    is_own = not by_pytest or _are_called_instead(runs, project, installed)
+    is_django = not is_configured and "execute_from_command_line" in text_of(directory / "manage.py")
+    if not is_own and not is_django:
         return
     files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
-    runs, place = _entry(project)
-    if is_django and not any(map(_FUNCTIONS.search, files.values())):
+    is_for_pytest = any(map(_FUNCTIONS.search, files.values()))
+    if is_django and not is_for_pytest:
         django = Run("manage.py", ("python", "manage.py", "test"), ("test",), project.module("django"))
         runs, place = (runs, place) if runs else ([django], "manage.py")
-    elif by_pytest:
+    elif not is_own or (is_configured and is_for_pytest):
         return
     if tests is None and not (files or runs):
         runs, place, files = _unusual(directory)
@@ -103,6 +110,22 @@ def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]
     if left := _few(cases - reached):
         found = proposal("test-runner", left, (), place)
         yield found._replace(reason="no check here reaches such a test file")
+
+
+def _are_called_instead(runs: Collection[Run], project: PythonProject, installed: Installed) -> bool:
+    """Whether these are the project's calls of its tests, can start here, and neither they nor others call pytest. If
+    it is installed, it runs the tests of unittest as well."""
+    words = {word for run in runs for word in run.command}
+    modules = (word.replace(".", "/") for word in words)
+    files = (*words, *(f"{each}{end}" for each in modules for end in (".py", "/__main__.py")))
+    texts = (*(text_of(project.directory / each) for each in files), *map(str, project.commands))
+    are_pythons = all("python" in run.command or run.need is not _PYTHON for run in runs)
+    can_start = bool(runs) and are_pythons and all(installed.has(run.need) for run in runs)
+    by_unittest = all(run.tool == "unittest" for run in runs) or any(
+        "unittest.main(" in text for text in texts
+    )
+    is_needed = not (by_unittest and installed.has_module("pytest"))
+    return can_start and is_needed and not any(map(_PYTEST.search, texts))
 
 
 def _unusual(directory: Path) -> tuple[list[Run], str, dict[Path, str]]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import one_line
 from fixloop.reports.coverage import NAME as COVERAGE
-from fixloop.reports.output import measure_of
+from fixloop.reports.output import ALL, measure_of
 from fixloop.repository.moves import LineMap
 
 _VARYING: Final = (
@@ -98,8 +98,9 @@ def tell_apart(
 
 
 def _fault(failure: Failure, path: str) -> _Fault:
-    # A failure that represents a whole output has only its text.
-    text = failure.message if failure.measure else one_line(failure.message)
+    # A failure that represents a whole output has only its text, whose lines parallel tools print in any order.
+    whole = failure.message.rpartition(ALL)[2].splitlines()
+    text = "\n".join(sorted(whole)) if failure.measure else one_line(failure.message)
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
     return _Fault(path, failure.name, failure.error_type, failure.measure, text)

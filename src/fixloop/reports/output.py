@@ -20,21 +20,12 @@ from fixloop.reports.report import failure_of, finding, place_in
 from fixloop.reports.tracebacks import deepest, error_type, frames_in, line_in
 from fixloop.reports.tree import SourceTree
 
-_FINDING: Final = re.compile(
-    r"(?:vet: )?(?P<path>[^\s:][^:]{0,500}):(?P<line>\d{1,7})(?::\d{1,7})?(?:-\d{1,7})?: ?"
-    r"(?P<message>(?![A-Z]\w{1,80}Warning: )\S.*)"
-)
-"""Python's own warnings are not findings: no run fails because of them."""
-# oxlint and biome with the format `github`.
-_ANNOTATION: Final = re.compile(r"::(?P<level>error|warning) (?P<keys>[^:]{1,2000})::(?P<message>.+)")
+_PRINTED: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))
+_FORMS: Final[dict[str, re.Pattern[str]]] = {
+    name: re.compile(form, re.MULTILINE) for name, form in _PRINTED["form"].items()
+}
+FAILING: Final = _FORMS["failing"]
 _KEY: Final = re.compile(r"(?:^|,)(file|line|title)=([^,]*)")
-_TYPESCRIPT: Final = re.compile(
-    r"(?P<path>[^\s(][^(]{0,500})\((?P<line>\d{1,7}),\d{1,7}\): "
-    r"(?P<level>error|warning) (?P<code>TS\d+): (?P<message>.+)"
-)
-_PRETTIER: Final = re.compile(
-    r"\[(?P<level>warn|error)\] (?P<path>[^:]{1,500}?)(?:: (?P<message>.+?(?: \((?P<line>\d+):\d+\))?))?$"
-)
 _LEVEL: Final = re.compile(r"(?:fatal )?(error|warning|note|info|hint)\b[: ]*", re.IGNORECASE)
 _CODE_FIRST: Final = re.compile(r"([A-Z]{1,6}-?\d{1,6})(?::| )")
 _WORD_FIRST: Final = re.compile(r"([a-z][a-z0-9-]{2,40}(?=:)|[\w.]{0,100}(?:Error|Exception)(?=:|\s*$))")
@@ -43,33 +34,12 @@ _CODE_LAST: Final = re.compile(r"(?:\[([A-Za-z][\w./-]{1,80})\]|\(([a-z][\w-]{1,
 _OF_THE_FILE: Final = frozenset({"unformatted"})
 """A formatter's message for a whole file; the line it names is only where it noticed."""
 _DOTS: Final = re.compile(r"^[.sSxXEFuU]{8,}(?: *\[ *\d+%\])?", re.MULTILINE)
-_PASSED: Final = re.compile(
-    r"(?m)^ *(?:ok \d+\b|[✓✔√] |=== RUN\b|--- PASS: |(?:g?cc|\w+\+\+|clang) +-).*\n|^test .* \.\.\. ok\n"
-)
-_BANNER: Final = re.compile(
-    r"^> \S+@\S* [\w:.-]+(?: /.*)?\n> .*\n+"
-    r"|^npm (?:ERR!|error) (?:code [\dE]|path|workspace|location|command|Lifecycle ).*\n?",
-    re.MULTILINE,
-)
-"""What npm and pnpm print around a script: its package and name, its command, and that it failed."""
-FAILING: Final = re.compile(
-    r"^[ >]*(?:not ok\b|\[?(?i:(?:npm )?(?:fail(?:ed|ure)?|error|fatal|panic))\b|[✗✖✘×] (?!\d+ problems? \(0)).*"
-    r"|^[ >]*\d+:\d+ +error\b.*|^.*\b[A-Z]\w*(?:Error|Exception): .*|^ESLint couldn't .*",
-    re.MULTILINE,
-)
-# pnpm begins each line of a workspace's package with its folder and script, the first one with `$`; turbo with its name
-# and task, the first one with what it has cached.
-_OF_PACKAGE: Final = re.compile(
-    r"(?P<name>[\w@./-]+)[ :](?P<task>[\w:.-]+?)(?P<mark>[$:])(?: |$)(?P<text>.*)"
-)
-_NPM_PACKAGE: Final = re.compile(
-    r"^> \S+@\S* [\w:.-]+\n> (?:(?!^> \S+@).)*?^npm (?:ERR!|error) +(?:at )?location:? (?P<folder>/[^\n]+)",
-    re.MULTILINE | re.DOTALL,
-)
 _PATH: Final = re.compile(r"[\w@-]*[./][^\s:(]*")
 _LONG: Final = 600
 _FIRST_ROWS: Final = 8
 """The characters and rows of a failure that lists show."""
+ALL: Final = "All of it:"
+"""The line of a long failure that is followed by the whole output."""
 _CONTEXT_LINES: Final = 6
 _CONTEXT_BYTES: Final = 2048
 
@@ -84,7 +54,7 @@ _BLANKED: Final = (
 def without_packages(output: str, tree: SourceTree) -> str:
     """`output` with the lines of each package together and without its name; paths of its files begin with its
     folder."""
-    lines = [(_OF_PACKAGE.fullmatch(line), line) for line in output.split("\n")]
+    lines = [(_FORMS["of-package"].fullmatch(line), line) for line in output.split("\n")]
     starts = (
         line for line, _ in lines if line and (line["mark"] == "$" or line["text"].startswith("cache "))
     )
@@ -101,7 +71,7 @@ def without_packages(output: str, tree: SourceTree) -> str:
             rf"^{re.escape(name)}#{re.escape(task)}: .*command \((/[^)\n]+)\)", output, re.MULTILINE
         )
         others.append(_from_the_top("\n".join(rows), tree.relative(told[1]) if told else name, tree))
-    return _NPM_PACKAGE.sub(
+    return _FORMS["npm-package"].sub(
         lambda told: _from_the_top(told[0], tree.relative(told["folder"]), tree), "\n".join(others)
     )
 
@@ -140,11 +110,12 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
 def whole_failure(output: str, check: str, command: str, exit_code: int) -> Failure:
     """The one failure of a command that failed without findings, named after its check."""
     # Without progress; a long output follows its key lines: lists show the head, and cuts take the middle.
-    text = _DOTS.sub("", _PASSED.sub("", _BANNER.sub("", output))).strip()
+    text = _DOTS.sub("", _FORMS["passed"].sub("", _FORMS["banner"].sub("", output))).strip()
     if len(text) > _LONG:
-        told = [one_line(found[0]) for found in islice(FAILING.finditer(text), _FIRST_ROWS)]
+        rows = dict.fromkeys(one_line(found[0]) for found in FAILING.finditer(text))
+        told = [*islice(rows, _FIRST_ROWS)]
         last = [one_line(row) for row in filter(str.strip, text.split("\n"))][-_FIRST_ROWS:]
-        text = "\n".join([*told, *["…"][: len(told)], *last, "", "All of it:", text])
+        text = "\n".join([*told, *["…"][: len(told)], *last, "", ALL, text])
     message = text or output.strip() or f"`{command}` ended with exit code {exit_code} and no output"
     kind, measure = f"exit code {exit_code}", measure_of(output)
     return failure_of(check, kind, message, severity=Severity.MEDIUM, measure=measure)
@@ -164,15 +135,15 @@ def measure_of(output: str) -> str:
 
 
 def _annotation(text: str, tree: SourceTree) -> Failure | None:
-    if match := _ANNOTATION.match(text):
+    if match := _FORMS["annotation"].match(text):
         keys = dict(_KEY.findall(match["keys"]))
         path, line = tree.relative(unquote(keys.get("file", ""))), keys.get("line")
         message = re.sub(rf"^{re.escape(path)}:\d+:\d+: ", "", unquote(match["message"]))
         rule = unquote(keys.get("title", "")) or match["level"]
-    elif match := _TYPESCRIPT.match(text):
+    elif match := _FORMS["typescript"].match(text):
         path, line = tree.relative(match["path"]), match["line"]
         rule, message = match["code"], match["message"]
-    elif match := _PRETTIER.match(text):
+    elif match := _FORMS["prettier"].match(text):
         path, line = tree.relative(match["path"]), match["line"]
         message = match["message"] or "is not formatted as Prettier would"
         rule = "format" if match["level"] == "warn" else "syntax"
@@ -185,12 +156,12 @@ def _annotation(text: str, tree: SourceTree) -> Failure | None:
 
 
 def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
-    if (match := _FINDING.match(text)) is None:
+    black = _FORMS["black"].match(text)
+    found = black or _FORMS["finding"].match(text)
+    file = tree.relative(found["path"]) if found else ""
+    if found is None or not tree.has_file(file):
         return None
-    file = tree.relative(match["path"])
-    if not tree.has_file(file):
-        return None
-    message = match["message"]
+    message = text.replace(found["path"], file) if black else found["message"]
     level = _LEVEL.match(message)
     kind = level[1].lower() if level else ""
     rest = message[level.end() :] if level else message
@@ -204,7 +175,7 @@ def _finding(text: str, check: str, tree: SourceTree) -> Failure | None:
     # By a word in capitals after the code, as in the bandit preset's format; else medium.
     rated = _RATED.match(message)
     severity = Severity(rated[1].lower()) if rated else Severity.MEDIUM
-    line = None if kind in _OF_THE_FILE else int(match["line"])
+    line = int(found["line"]) if found["line"] and kind not in _OF_THE_FILE else None
     return failure_of(code or check, kind, message.strip(), file, line, severity)
 
 
@@ -215,27 +186,12 @@ def _attach(found: list[Failure], notes: list[str]) -> None:
         notes.clear()
 
 
-_BLOCK: Final = re.compile(
-    r"^={20,}\n(?P<end>ERROR|FAIL): (?:(?P<method>\S+) \((?P<owner>\S+)\)(?P<more>[^\n]*)|(?P<other>[^\n]+))\n"
-    r"(?P<about>(?:(?!-{20})[^\n]*\n){0,9}?)-{20,}\n"
-    r"(?P<said>.*?)(?=\n={20,}\n(?:ERROR|FAIL|UNEXPECTED SUCCESS): |\n-{20,}\nRan \d|\Z)",
-    re.MULTILINE | re.DOTALL,
+_NOT_ANEW: Final = (
+    r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)|^\d+ tests failed:\n.*?\n\n"
 )
-_FAILED: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))["failed"]
-"""How runners without a report print a failing test: its name, perhaps with a suite, and what is said of it."""
-_NO_FAILURES: Final = r"(?ms)^There (?:was|were) \d+ (?!failure|error)[^\n]*:\n.*?(?=^--$|\Z)"
-"""PHPUnit's lists of tests that did not fail."""
+"""PHPUnit's lists of tests that did not fail, and Bun's of those that it has told."""
 _LAST_FRAME: Final = re.compile(r'\A.*^ +File "[^\n]*', re.MULTILINE | re.DOTALL)
 
-# A test point with its diagnostics, mostly YAML and sometimes comments, or a comment: a title.
-_TAP: Final = re.compile(
-    r"^(?P<indent> *)(?P<bad>not )?ok \d+\b(?: -)? ?(?P<name>[^\n]*?)"
-    r"(?P<directive>\s# ?(?i:todo|(?P<timed>time)|skip)\b[^\n]*)?$"
-    r"(?:\n(?P<margin> +)---(?P<yaml>(?:\n(?! *(?:not )?ok \d)[^\n]*){0,200}?)\n(?P=margin)\.\.\.$"
-    r"|(?(directive)(?!)|(?(bad)(?P<comments>(?:\n *#(?! Subtest:)[^\n]*){1,50})|(?!))))?"
-    r"|^ *# (?:Subtest: )?(?P<title>(?! |Looks like you )[^\n]+)",
-    re.MULTILINE,
-)
 # The functions that a test of Bats called; what they did not find is in the lines below.
 _OF_HELPERS: Final = re.compile(r"(?<=\()from function [^()]{1,2000}(?=in test file )")
 # What Node adds to each point besides the error, which its stack names as well.
@@ -247,9 +203,9 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
     """Each test that unittest, a TAP producer or a runner of `_FAILED` reports as failed, in their order; what Perl
     prints of a failing point of TAP replaces it."""
     others = list[Failure]()
-    listed = re.sub(_NO_FAILURES, "", output)
+    listed = re.sub(_NOT_ANEW, "", output)
     for block in (
-        found.groupdict() for pattern in _FAILED.values() for found in re.finditer(pattern, listed)
+        found.groupdict() for pattern in _PRINTED["failed"].values() for found in re.finditer(pattern, listed)
     ):
         said, at = block["said"], block.get("at")
         # Perl's rows, which follow the line that names the test, are comments.
@@ -264,7 +220,7 @@ def failing_tests(output: str, tree: SourceTree) -> tuple[Failure, ...]:
 
 
 def _of_unittest(output: str, tree: SourceTree) -> Iterator[Failure]:
-    for block in _BLOCK.finditer(output):
+    for block in _FORMS["unittest"].finditer(output):
         said, method, owner = block["said"].strip("\n"), block["method"], block["owner"]
         # Before Python 3.11 only the class is in parentheses.
         whole = owner if f".{owner}".endswith(f".{method}") else f"{owner}.{method}"
@@ -286,7 +242,7 @@ def _failing(name: str, said: str, kind: str, about: tuple[str, ...], tree: Sour
 
 def _of_tap(output: str, tree: SourceTree) -> Iterator[Failure]:
     title, depth, failed_at = "", 0, 0
-    for point in _TAP.finditer(output):
+    for point in _FORMS["tap"].finditer(output):
         if point["title"]:
             title = point["title"].strip()
             continue
