@@ -34,9 +34,9 @@ _VARIANTS: Final = {
     "shape": "more or fewer parts",
 }
 _CARRIED: Final = {
-    "order": (perturbed.REMEMBERED, "calls before it"),
-    "value": (perturbed.REMEMBERED, "what a value carries beside itself"),
-    "test": (watched.RULE, "whether a test runs"),
+    "order": "calls before it",
+    "value": "what a value carries beside itself",
+    "test": "whether a test runs",
 }
 
 
@@ -151,9 +151,12 @@ class Recording:
         for left in perturbed.carried(*lines, has_state=perturbed.keeps_state(sources[0])):
             name, file, alone = left["name"], left["file"], left["alone"]
             if left["by"] != "line":
-                rule, by = _CARRIED.get(left["by"], _CARRIED["value"])
+                by = _CARRIED.get(left["by"], _CARRIED["value"])
                 text = f"`{name}` answers by {by}: `{left['shown'][:200]}` alone is answered otherwise"
-                yield _finding(rule, file, text, old=alone, new=left["answer"])
+                if left["by"] == "test":
+                    yield _finding(watched.RULE, file, text, old=alone, new=left["answer"])
+                else:
+                    yield _finding(perturbed.REMEMBERED, file, text, old=alone, new=left["answer"])
             elif row := self._decisions.added_row(alone.removeprefix(f"{root}/")):
                 text = f"`{name}` cannot be called again: it now writes a file, starts a process or opens a connection"
                 yield _finding(perturbed.RULE, file, text, new=row)
