@@ -63,7 +63,7 @@ class PythonCalls:
         # In a test: code that asks whether one runs answers as it did there.
         in_test = self._answered(own, replay, [], "-m", "pytest")
         plain = in_test if any(in_test) else self._answered(own, replay, [])
-        varied = [own["call"] for own, *_ in changed(*plain)]
+        varied = [line["call"] for line, *_ in changed(*plain)]
         more = self._answered(own, replay, varied) if varied else ([], [])
         # After the same calls: an answer may depend on them.
         alone = self._answered(own, replay, []) if any(only_in_tests(*plain, *more)) else ([], [])

@@ -98,7 +98,7 @@ class _Recorder:
         code, module = frame.f_code, frame.f_globals.get("__name__", "")
         if code not in self.repeatable:
             name = self.name_of(code, frame)
-            found = dict(self.there({module: sys.modules.get(module)})).get(f"{module}:{name}")
+            found = _named(frame, name)
             values = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & (_VARARGS | _VARKEYWORDS))
             is_own = "<" in name or (values > 0 and _has_code(found, code, frame))
             self.repeatable[code] = is_own and module != "__main__"
@@ -209,11 +209,17 @@ def _pickled(code: CodeType, frame: FrameType, places: list[str], name: str) -> 
     return pickle.dumps((os.path.realpath(code.co_filename), places, values, named), protocol=4)
 
 
-def _defaults(code: CodeType, frame: FrameType, name: str) -> tuple[list[Any], dict[str, Any]]:
+def _named(frame: FrameType, name: str) -> Any:
+    """What the module of a frame calls so; None if nothing."""
     found: Any = frame.f_globals
     for part in name.split("."):
         found = (found if isinstance(found, dict) else getattr(found, "__dict__", {})).get(part)
-        found = getattr(found, "__func__", found)
+    return found
+
+
+def _defaults(code: CodeType, frame: FrameType, name: str) -> tuple[list[Any], dict[str, Any]]:
+    found = _named(frame, name)
+    found = getattr(found, "__func__", found)
     if getattr(found, "__code__", None) is not code:
         return [], {}
     return list(found.__defaults__ or ()), found.__kwdefaults__ or {}

@@ -141,8 +141,9 @@ class Project(NamedTuple):
             [path.removeprefix(folder) for path in paths if path.startswith(folder)]
             for paths in (self.files, self.changed)
         )
-        read = lambda path: self.read(folder + path)  # noqa: E731
-        return self._replace(files=frozenset(files), changed=tuple(changed), read=read)
+        return self._replace(
+            files=frozenset(files), changed=tuple(changed), read=lambda path: self.read(folder + path)
+        )
 
     def holds(self, word: str) -> bool:
         """Whether a word of a command is an existing file or folder, a test in one, or a pattern."""

@@ -45,7 +45,10 @@ def read_junit(content: bytes, tree: SourceTree) -> Report:
     """The report of the JUnit XML in `content`. Raises Unusable: not JUnit, incomplete, or unsafe."""
     walk = _Walk(tree)
     for event, element in _events(content):
-        (walk.enter if event == "start" else walk.leave)(element)
+        if event == "start":
+            walk.enter(element)
+        else:
+            walk.leave(element)
     # A file that cannot be collected is a failure named after the file; its name here resolves that (K7).
     walk.tests.not_counted += sorted(walk.collected)
     return walk.tests.report()
