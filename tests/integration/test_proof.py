@@ -250,12 +250,16 @@ def test_a_project_that_has_always_read_which_test_runs_is_not_held_for_it(tmp_p
 
 
 def test_a_test_that_passes_only_once_in_a_process_is_not_held(tmp_path: Path) -> None:
+    (tmp_path / "started").mkdir()
     once = "\nsums = []\n\ndef test_first():\n    sums.append(add(1, 1))\n    assert sums == [2]\n"
-    fixing = project(tmp_path, HONEST, tests=TESTS + once)
+    conftest = STARTED.format(str(tmp_path / "started"))
+    fixing = project(tmp_path, HONEST, tests=TESTS + once, conftest=conftest)
 
     state = fixing.run()
 
     assert state.outcome is WorkflowOutcome.SUCCESS
+    # The four of every fix, and one process in which the tests run for the first time.
+    assert len(list((tmp_path / "started").iterdir())) == 5
 
 
 def test_if_the_tests_cannot_be_rerun_nothing_is_held(tmp_path: Path) -> None:

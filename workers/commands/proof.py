@@ -112,13 +112,14 @@ def _rerun_tests(
     found = rerun.played(runs, seconds)
     if not found and is_behind:
         found = played(recording.run, check, ground, runs, seconds, elsewhere=True)
-    if (decisions or is_behind) and _has_failed(found):
-        # The recording, or earlier runs in the same process, may have caused the failure.
+    if (decisions or is_behind) and named(found, "varied", "failed"):
+        # The recording, or the canary in the same process, may have caused the failure.
         found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
     again: Outcomes = {}
-    if _has_failed(found):
-        rerun_plain = played(claim.run, check, ground, [plain], seconds)
-        again = {**rerun_plain, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
+    if named(found, "plain", "failed") or named(found, "varied", "failed"):
+        again = {**played(claim.run, check, ground, [plain], seconds)}
+    if named(found, "varied", "failed"):
+        again = {**again, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
     yield from recording.findings()
     has_failed = "failed" in again.get("plain", {}).values()
     on_ground = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
@@ -167,10 +168,6 @@ def _prepared(
     if passed and not ground.problem:
         rerun.begin(partial(seen_beside, claim, check, passed, ground))
     return ground, recording, rerun
-
-
-def _has_failed(found: Outcomes) -> bool:
-    return "failed" in {*found.get("varied", {}).values(), *found.get("plain", {}).values()}
 
 
 def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list[str], list[str]]:
