@@ -6,6 +6,7 @@ write to.
 
 import json
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -36,18 +37,55 @@ class Replay(NamedTuple):
     """Processor time for each side."""
 
 
-class PythonCalls:
-    """The calls of Python functions, see `call_recorder` and `call_replay`."""
+class Calls(ABC):
+    """The calls of the functions of one language's files."""
 
     preparation: Sequence[str] = ()
+    """A command to run before the check."""
 
     def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
-        self._folder, self.calls = folder, folder / "calls"
-        for name in ("calls", "site"):
-            (folder / name).mkdir()
-        (folder / "site" / "sitecustomize.py").write_bytes((_INTEGRITY / "call_recorder.py").read_bytes())
+        """Prepare to record, in this folder, the calls of functions in product `files`."""
+        self._folder, self.calls, self._files = folder, folder / "calls", frozenset(files)
+        self.calls.mkdir()
         told = {"files": files, "changed": changed, "calls": str(self.calls)}
         (folder / "told").write_text(json.dumps(told))
+
+    @staticmethod
+    @abstractmethod
+    def reads(path: str) -> bool:
+        """Whether the file is in this language."""
+
+    @abstractmethod
+    def variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The variables with which a check's processes record their calls."""
+
+    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
+        """The lines of each side, empty if it did not answer: first of all calls, then of those that are answered
+        differently, also with other values; `own`: a folder that is empty but for the texts."""
+        # In a test: code that asks whether one runs answers as it did there.
+        in_test = self._answered(own, replay, [], in_test=True)
+        plain = in_test if any(in_test) else self._answered(own, replay, [])
+        varied = [line["call"] for line, *_ in changed(*plain)]
+        more = self._answered(own, replay, varied) if varied else ([], [])
+        # After the same calls: an answer may depend on them.
+        alone = self._answered(own, replay, []) if any(only_in_tests(*plain, *more)) else ([], [])
+        asking = map(json.dumps, only_in_tests(*plain, *alone))
+        return [[*plain[0], *more[0]], [*plain[1], *more[1], *asking]]
+
+    @abstractmethod
+    def _answered(
+        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
+    ) -> Sequence[Sequence[str]]:
+        """The lines of each side for all calls, or for the `varied` ones, also with other values."""
+
+
+class PythonCalls(Calls):
+    """The calls of Python functions, see `call_recorder` and `call_replay`. The test is one of pytest."""
+
+    def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
+        super().__init__(folder, files, changed)
+        (folder / "site").mkdir()
+        (folder / "site" / "sitecustomize.py").write_bytes((_INTEGRITY / "call_recorder.py").read_bytes())
 
     @staticmethod
     def reads(path: str) -> bool:
@@ -57,20 +95,9 @@ class PythonCalls:
         path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
         return {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
 
-    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
-        """The lines of each side, empty if it did not answer: first of all calls, then of those that are answered
-        differently, also with other values; `own`: a folder that is empty but for the texts."""
-        # In a test: code that asks whether one runs answers as it did there.
-        in_test = self._answered(own, replay, [], "-m", "pytest")
-        plain = in_test if any(in_test) else self._answered(own, replay, [])
-        varied = [line["call"] for line, *_ in changed(*plain)]
-        more = self._answered(own, replay, varied) if varied else ([], [])
-        # After the same calls: an answer may depend on them.
-        alone = self._answered(own, replay, []) if any(only_in_tests(*plain, *more)) else ([], [])
-        asking = map(json.dumps, only_in_tests(*plain, *alone))
-        return [[*plain[0], *more[0]], [*plain[1], *more[1], *asking]]
-
-    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *runner: str) -> list[list[str]]:
+    def _answered(
+        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
+    ) -> Sequence[Sequence[str]]:
         # New, as what ran before could write to any other.
         folder = Path(tempfile.mkdtemp(dir=own))
         job = {"calls": str(self.calls), "seconds": replay.seconds, "varied": varied, **replay.values.kept}
@@ -80,27 +107,25 @@ class PythonCalls:
             (folder / name).write_bytes((_INTEGRITY / name).read_bytes())
         (folder / "test_replay.py").write_text("from call_replay import main as test_replay\n")
         (folder / "pytest.ini").write_text("[pytest]\n")
-        program = "test_replay.py" if runner else "call_replay.py"
-        if not replay.run(["python", *runner, str(folder / program)]):
+        program = (
+            ["-m", "pytest", str(folder / "test_replay.py")] if in_test else [str(folder / "call_replay.py")]
+        )
+        if not replay.run(["python", *program]):
             return [[], []]
         return [_lines(folder / side) for side in SIDES]
 
 
-class NodeCalls(PythonCalls):
-    """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on. Its test is one of `node:test`."""
+class NodeCalls(Calls):
+    """The calls of JavaScript functions, see `integrity/node`; Node.js from 20 on. The test is one of `node:test`."""
 
     _programs = "node"
     _preparing: Sequence[str] = ()
     _replaying: Sequence[str] = ("node", "{0}/replay.cjs")
 
     def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
-        self._folder, self.calls, self._files = folder, folder / "calls", frozenset(files)
+        super().__init__(folder, files, changed)
         self.preparation = [part.format(folder) for part in self._preparing]
-        """A command to run before the check."""
-        self.calls.mkdir()
         self._write_programs(folder)
-        told = {"files": files, "changed": changed, "calls": str(self.calls)}
-        (folder / "told").write_text(json.dumps(told))
 
     @staticmethod
     def reads(path: str) -> bool:
@@ -110,7 +135,9 @@ class NodeCalls(PythonCalls):
         options = f'{env.get("NODE_OPTIONS", "")} --require "{self._folder / "recorder.cjs"}"'
         return {"FIXLOOP_NODE_CALLS": str(self._folder / "told"), "NODE_OPTIONS": options}
 
-    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *runner: str) -> list[list[str]]:
+    def _answered(
+        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
+    ) -> Sequence[Sequence[str]]:
         self._write_programs(own)
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
         calls, values = node_calls.calls_of(recorded, self._files), replay.values
@@ -122,7 +149,7 @@ class NodeCalls(PythonCalls):
         sides = [("new", replay.after), ("old", replay.before)]
         told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
         job = {"sides": told, "calls": str(folder / "calls"), "files": sorted(self._files)}
-        (folder / "job").write_text(json.dumps({**job, "seconds": replay.seconds, "isTest": bool(runner)}))
+        (folder / "job").write_text(json.dumps({**job, "seconds": replay.seconds, "isTest": in_test}))
         if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
             return [[], []]
         known, numbers = values.settled - values.literals, [*asked]

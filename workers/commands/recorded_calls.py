@@ -19,7 +19,7 @@ from fixloop.integrity.source import Source
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
-from workers.commands.call_recorders import GoCalls, NodeCalls, PythonCalls, Replay
+from workers.commands.call_recorders import Calls, GoCalls, NodeCalls, PythonCalls, Replay
 from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
@@ -27,7 +27,7 @@ MOST_FILES: Final = 50
 MOST_PRODUCT_FILES: Final = 1000
 SECONDS: Final = 3.0
 """Processor time for each of the two sides; twice as much wall-clock time."""
-_RECORDERS: Final = (PythonCalls, NodeCalls, GoCalls)
+_RECORDERS: Final[tuple[type[Calls], ...]] = (PythonCalls, NodeCalls, GoCalls)
 _VARIANTS: Final = {
     "any": "other values",
     "literal": "others in place of values that the fix names",
@@ -98,7 +98,7 @@ class Recording:
 
     def __init__(self, claim: Claim, check: Check, ground: Ground, decisions: Decisions | None) -> None:
         self._claim, self._check, self._ground, self._decisions = claim, check, ground, decisions
-        self._recorders: list[PythonCalls | NodeCalls] = []
+        self._recorders: list[Calls] = []
         if not decisions:
             return
         top, tracked = ground.workspace.path.resolve(), tracked_in_tree(claim.git, claim.tip)
