@@ -2,7 +2,6 @@
 
 import base64
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -66,7 +65,7 @@ def guarded_redis(folder: Path, binary: Path, version: ServerVersion) -> Iterato
         [shell, option, script], env={**os.environ, "REDISCLI_AUTH": "passw0rd"}, stdout=subprocess.DEVNULL
     )
     try:
-        assert comes(lambda: _listens(folder / "socket") or server.poll() is not None)
+        assert comes(lambda: _serves(folder) or server.poll() is not None)
         assert server.poll() is None
         yield server
     finally:
@@ -78,10 +77,10 @@ def at(folder: Path) -> str:
     return f"unix://fixloop:passw0rd@{folder}/socket"
 
 
-def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
-        client.connect(str(path))
-        return True
+def _serves(folder: Path) -> bool:
+    """Whether it answers its user: while it loads its data, it only refuses."""
+    with closing(redis.Redis.from_url(at(folder))) as client, suppress(redis.RedisError):
+        return bool(client.ping())
     return False
 
 
