@@ -17,11 +17,13 @@ from fixloop.integrity.perturbed import Values, changed, only_in_tests
 from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
 
-SIDES: Final = ("old", "new")
+_SIDES: Final = ("old", "new")
 # Copied: they run in the project's interpreter.
 _INTEGRITY: Final = resources.files("fixloop.integrity")
 
 Texts = Mapping[str, str | None]
+Sides = Sequence[Sequence[str]]
+"""The lines before the fix, and with it."""
 
 
 class Replay(NamedTuple):
@@ -59,7 +61,7 @@ class Calls(ABC):
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables with which a check's processes record their calls."""
 
-    def replayed(self, own: Path, replay: Replay) -> Sequence[Sequence[str]]:
+    def replayed(self, own: Path, replay: Replay) -> Sides:
         """The lines of each side, empty if it did not answer: first of all calls, then of those that are answered
         differently, also with other values; `own`: a folder that is empty but for the texts."""
         # In a test: code that asks whether one runs answers as it did there.
@@ -73,9 +75,7 @@ class Calls(ABC):
         return [[*plain[0], *more[0]], [*plain[1], *more[1], *asking]]
 
     @abstractmethod
-    def _answered(
-        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
-    ) -> Sequence[Sequence[str]]:
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False) -> Sides:
         """The lines of each side for all calls, or for the `varied` ones, also with other values."""
 
 
@@ -95,13 +95,14 @@ class PythonCalls(Calls):
         path = f"{self._folder / 'site'}:{env.get('PYTHONPATH', '')}"
         return {"FIXLOOP_CALLS": str(self._folder / "told"), "PYTHONPATH": path}
 
-    def _answered(
-        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
-    ) -> Sequence[Sequence[str]]:
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False) -> Sides:
         # New, as what ran before could write to any other.
         folder = Path(tempfile.mkdtemp(dir=own))
         job = {"calls": str(self.calls), "seconds": replay.seconds, "varied": varied, **replay.values.kept}
-        job |= {side: str(folder / side) for side in SIDES} | {"before": replay.before, "after": replay.after}
+        job |= {side: str(folder / side) for side in _SIDES} | {
+            "before": replay.before,
+            "after": replay.after,
+        }
         (folder / "replay").write_text(json.dumps(job))
         for name in ("call_replay.py", "replay_variants.py"):
             (folder / name).write_bytes((_INTEGRITY / name).read_bytes())
@@ -112,7 +113,7 @@ class PythonCalls(Calls):
         )
         if not replay.run(["python", *program]):
             return [[], []]
-        return [_lines(folder / side) for side in SIDES]
+        return [_lines(folder / side) for side in _SIDES]
 
 
 class NodeCalls(Calls):
@@ -135,9 +136,7 @@ class NodeCalls(Calls):
         options = f'{env.get("NODE_OPTIONS", "")} --require "{self._folder / "recorder.cjs"}"'
         return {"FIXLOOP_NODE_CALLS": str(self._folder / "told"), "NODE_OPTIONS": options}
 
-    def _answered(
-        self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False
-    ) -> Sequence[Sequence[str]]:
+    def _answered(self, own: Path, replay: Replay, varied: Sequence[int], *, in_test: bool = False) -> Sides:
         self._write_programs(own)
         recorded = [line for path in sorted(self.calls.iterdir()) for line in _lines(path)]
         calls, values = node_calls.calls_of(recorded, self._files), replay.values
@@ -153,7 +152,7 @@ class NodeCalls(Calls):
         if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
             return [[], []]
         known, numbers = values.settled - values.literals, [*asked]
-        answers = [node_calls.answers_of(_lines(folder / side), numbers, replay.after) for side in SIDES]
+        answers = [node_calls.answers_of(_lines(folder / side), numbers, replay.after) for side in _SIDES]
         return [[*node_calls.lines_of(calls, asked, one, known)] for one in answers]
 
     def _write_programs(self, folder: Path) -> None:

@@ -6,7 +6,7 @@ A runner unknown to fixloop runs as the project calls it. A test file that no ch
 import os
 import re
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
@@ -52,64 +52,77 @@ class Run(NamedTuple):
     """Where it is called, if not in the project's own folder."""
 
 
+class _Suite(NamedTuple):
+    """How the tests are called, by what, and the test files with their texts."""
+
+    runs: Sequence[Run]
+    place: str
+    files: Mapping[Path, str]
+
+
 def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
     """One check for each call of the project's own test entry, else for each folder where discovery has to start; none
     if pytest is used, or it is not yet known what is installed."""
-    installed, is_pytest = project.installed, tests is not None and tests.runner == "pytest"
-    directory, why = project.directory, tests.why if tests is not None else ""
-    if installed is None or "pytest" in project.declared.dependencies:
+    suite = None if project.installed is None else _without_pytest(project, project.installed, tests)
+    if suite is None:
         return
-    is_configured, has_pytest = bool(project.declared.place(SIGNS["pytest"])), installed.has_module("pytest")
-    if is_configured and has_pytest:
-        return
-    runs, place = _entry(project)
-    by_pytest = is_configured or (is_pytest and has_pytest)
-    is_own = not by_pytest or _are_called_instead(runs, project, installed)
-    is_django = not is_configured and "execute_from_command_line" in text_of(directory / "manage.py")
-    if not is_own and not is_django:
-        return
-    files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
-    is_for_pytest = any(map(_FUNCTIONS.search, files.values()))
-    if is_django and not is_for_pytest:
-        django = Run("manage.py", ("python", "manage.py", "test"), ("test",), project.module("django"))
-        runs, place = (runs, place) if runs else ([django], "manage.py")
-    elif not is_own or (is_configured and is_for_pytest):
-        return
-    if tests is None and not (files or runs):
-        runs, place, files = _unusual(directory)
-    if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
-        return  # its Makefile may be about another language
-    programs = (run.command[0] for run in runs if "/" in "".join(run.command[:1]))
-    is_built = any("\0" in (text_of(directory / each) or "\0") for each in programs)
-    if place.startswith("Makefile: ") and is_built:  # by what the target needs
-        runs = [Run("make", ("make", place.split()[-1]), (), Need("program", "make", "install make"))]
-    cases = {path for path, text in files.items() if _CASES.search(text)}
+    runs, place = suite.runs, suite.place or (tests.why if tests is not None else "")
+    cases = {path for path, text in suite.files.items() if _CASES.search(text)}
     reason = f"the project runs it ({place}), and fixloop cannot"
     untold = [(run.tool, reason) for run in runs if not run.command]
-    reached = cases
-    if runs:
-        reached = {path for run in runs for path in _reached(run, cases, directory)}
-    elif is_pytest or not why:
-        untold += [] if is_pytest else [(_few(cases), "nothing says how such test files are run")]
-    else:
+    reached = {path for run in runs for path in _reached(run, cases, project.directory)}
+    if not runs and tests is not None and tests.runner == "pytest":
+        reached = cases
+    elif not runs and not place:
+        untold, reached = [(_few(cases), "nothing says how such test files are run")], cases
+    elif not runs:
         named = {path for path in cases if path.stem.isidentifier()}
         reached = {path for path in named if _DATA.isdisjoint(path.parts)}
-        runs = [Run("unittest", (*_UNITTEST, *words), words) for words in _discoveries(reached, directory)]
-        lost = {path for path, text in files.items() if path not in cases and _FUNCTIONS.search(text)}
-        untold.append((_few(lost | cases - named), "unittest does not run such a test file"))
-        cases = named
-    place = place or why
-    for name, reason in untold:
+        found = _discoveries(reached, project.directory)
+        runs = [Run("unittest", (*_UNITTEST, *words), words) for words in found]
+        functions = {path for path, text in suite.files.items() if _FUNCTIONS.search(text)}
+        lost = (functions | cases) - named
+        untold, cases = [(_few(lost), "unittest does not run such a test file")], named
+    for name, why in untold:
         if name:
-            yield proposal("test-runner", name, (), place, runs_tests=True)._replace(reason=reason)
+            yield proposal("test-runner", name, (), place, runs_tests=True)._replace(reason=why)
     names = set[str]()
     for run in (run for run in runs if run.command):
         name = run.tool if run.tool not in names else " ".join((run.tool, *run.rest))[:80]
         names.add(name)
         yield proposal("test-runner", name, run.command, place, run.need, tool=run.tool, runs_tests=True)
     if left := _few(cases - reached):
-        found = proposal("test-runner", left, (), place)
-        yield found._replace(reason="no check here reaches such a test file")
+        unreached = proposal("test-runner", left, (), place)
+        yield unreached._replace(reason="no check here reaches such a test file")
+
+
+def _without_pytest(project: PythonProject, installed: Installed, tests: Tests | None) -> _Suite | None:
+    """How the tests are called if pytest is not used; None if it is, or if there are no tests."""
+    is_configured, has_pytest = bool(project.declared.place(SIGNS["pytest"])), installed.has_module("pytest")
+    if "pytest" in project.declared.dependencies or (is_configured and has_pytest):
+        return None
+    runs, place = _entry(project)
+    directory, is_found = project.directory, tests is not None and tests.runner == "pytest"
+    by_pytest = is_configured or (is_found and has_pytest)
+    files = {path.relative_to(directory): text_of(path) for path in layout.unittest_files(directory)}
+    are_for_pytest = any(map(_FUNCTIONS.search, files.values()))
+    is_django = not is_configured and "execute_from_command_line" in text_of(directory / "manage.py")
+    if is_django and not are_for_pytest:
+        django = Run("manage.py", ("python", "manage.py", "test"), ("test",), project.module("django"))
+        runs, place = (runs, place) if runs else ([django], "manage.py")
+    elif (is_configured and are_for_pytest) or (
+        by_pytest and not _are_called_instead(runs, project, installed)
+    ):
+        return None
+    if tests is None and not (files or runs):
+        runs, place, files = _unusual(directory)
+    if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
+        return None  # its Makefile may be about another language
+    programs = (run.command[0] for run in runs if "/" in "".join(run.command[:1]))
+    is_built = any("\0" in (text_of(directory / each) or "\0") for each in programs)
+    if place.startswith("Makefile: ") and is_built:  # by what the target needs
+        runs = [Run("make", ("make", place.split()[-1]), (), Need("program", "make", "install make"))]
+    return _Suite(runs, place, files)
 
 
 def _are_called_instead(runs: Collection[Run], project: PythonProject, installed: Installed) -> bool:

@@ -69,6 +69,11 @@ def cell(value: str) -> Verbatim:
     return Verbatim(_ACTIVE_IN_CELL.sub(_inactive, value))
 
 
+def escaped(value: object) -> object:
+    """The value of a template's expression: a text as one escaped line, `Verbatim` and other values as they are."""
+    return line(value) if isinstance(value, str) and type(value) is not Verbatim else value
+
+
 def lines(value: str, indent: int = 0) -> Verbatim:
     """`value` with its line breaks; each line is escaped and, after the first, indented."""
     core = value.strip("\n")

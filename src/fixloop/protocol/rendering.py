@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.failures import Severity
@@ -113,25 +113,26 @@ def _history(counts: Sequence[int]) -> Verbatim:
     return Verbatim("\n".join(rows))
 
 
-@cache
-def _environment() -> "Environment":
+def templates(*folders: Path, **options: Any) -> "Environment":
+    """Loads templates from these folders, in this order. `options` have to define the escaping."""
     # Imported late: most commands and steps render no message, and jinja2 takes a tenth of a second to load.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # `finalize` escapes: autoescape would write HTML entities into Markdown.
-    environment = Environment(  # nosec B701
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    return Environment(  # nosec B701
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
-        # Everything except `Verbatim` becomes one escaped line.
-        finalize=lambda value: (
-            markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
-        ),
-        autoescape=False,
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        **options,
     )
+
+
+@cache
+def _environment() -> "Environment":
+    # `finalize` escapes: autoescape would write HTML entities into Markdown.
+    environment = templates(Path(__file__).parent / "templates", finalize=markdown.escaped)
     environment.filters |= {
         "bullets": markdown.bullets,
         "cell": markdown.cell,

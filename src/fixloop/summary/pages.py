@@ -9,11 +9,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, Template
 
 from fixloop.protocol import durations, markdown
 from fixloop.protocol.checks import Counts
-from fixloop.protocol.markdown import Verbatim
+from fixloop.protocol.rendering import templates
 from fixloop.summary.chart import chart, columns, span
 from fixloop.summary.model import Phase, Summary
 
@@ -25,7 +25,7 @@ MOST_BYTES: Final = 2_000_000
 
 def as_markdown(summary: Summary) -> str:
     """The report as Markdown, without the conversation, which `fixloop log` shows."""
-    return _fitting(summary, _template("report.md.j2", finalize=_in_markdown), 0.4)
+    return _fitting(summary, _template("report.md.j2", finalize=markdown.escaped), 0.4)
 
 
 def as_html(summary: Summary) -> str:
@@ -60,10 +60,6 @@ def _counts(counts: Counts) -> str:
 
 def _noun(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
-
-
-def _in_markdown(value: object) -> object:
-    return markdown.line(value) if isinstance(value, str) and type(value) is not Verbatim else value
 
 
 class Cut:
@@ -146,15 +142,7 @@ def _template(name: str, **options: Any) -> Template:
 def environment(*folders: Path, **options: Any) -> Environment:
     """Loads templates from these folders, then the report's own, with the filters of a report. `options` have to define
     the escaping."""
-    environment = Environment(  # nosec B701: Markdown is escaped by `finalize`, HTML by `autoescape`
-        loader=FileSystemLoader([*folders, TEMPLATES]),
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **options,
-    )
+    environment = templates(*folders, TEMPLATES, **options)
     environment.filters |= {
         "cell": markdown.cell,
         "clock": lambda at: durations.stamp(at)[11:],
