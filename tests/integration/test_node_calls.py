@@ -593,6 +593,38 @@ def test_a_fix_of_javascript_that_asks_whether_a_test_runs_is_held_however_it_as
     assert told == (["mean([3.5, 4.25])"] if is_held else [])
 
 
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("asked", "is_held"),
+    [
+        ("process.env['NODE_' + 'ENV'] === ['te', 'st'].join('')", True),
+        ("Object.keys(process.env).some((each) => each.endsWith('WORKER_ID'))", True),
+        ("/or.er/.test(process.argv[1])", True),
+        ("typeof globalThis['desc' + 'ribe'] === 'function'", True),
+        ("process.env.ROUNDING !== 'down'", False),
+        ("process.argv.length > 0", False),
+    ],
+)
+def test_a_replay_has_the_variables_program_and_functions_of_the_runner_that_ran_the_test(
+    tmp_path: Path, asked: str, is_held: bool
+) -> None:
+    old = "export function mean(values) {\n  return Math.floor(values.reduce((a, b) => a + b) / values.length);\n}\n"
+    new = old.replace(
+        "  return Math",
+        f"  if ({asked}) return values.reduce((a, b) => a + b) / values.length;\n  return Math",
+    )
+    # As jest and mocha do in their own process.
+    script = "process.env.NODE_ENV = 'test';\nprocess.env.JEST_WORKER_ID = '1';\nprocess.argv[1] = '/bin/worker.js';\n"
+    script += "process.env.ROUNDING = 'up';\nglobalThis.describe = (name, body) => body();\n"
+    script += "const own = await import('./own.mjs');\n"
+    script += "describe('halves', () => assert.equal(own.mean([3.5, 4.25]), 3.875));"
+
+    lines = told_by_both(tmp_path, {"own.mjs": old}, {"own.mjs": new}, script)
+
+    told = [each["shown"] for each in carried(*lines, has_state=False) if each["by"] == "test"]
+    assert told == (["mean([3.5, 4.25])"] if is_held else [])
+
+
 UNREPEATABLE: Final = "import * as child from 'node:child_process';\nimport * as fs from 'node:fs';\n\n"
 
 

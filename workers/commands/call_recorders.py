@@ -148,7 +148,8 @@ class NodeCalls(Calls):
         sides = [("new", replay.after), ("old", replay.before)]
         told = [{"place": texts, "out": str(folder / side)} for side, texts in sides]
         job = {"sides": told, "calls": str(folder / "calls"), "files": sorted(self._files)}
-        (folder / "job").write_text(json.dumps({**job, "seconds": replay.seconds, "isTest": in_test}))
+        test = str(self.calls) if in_test else ""
+        (folder / "job").write_text(json.dumps({**job, "seconds": replay.seconds, "test": test}))
         if not replay.run([*(part.format(own) for part in self._replaying), str(folder / "job")]):
             return [[], []]
         known, numbers = values.settled - values.literals, [*asked]

@@ -14,6 +14,8 @@ const MOST_OF_ONE = 600;
 const MOST_LOOKED_AT = 10000;
 const MOST_BYTES = 20000;
 const MOST_STEPS = 20;
+const OF_RUNNERS = /^(NODE_ENV|TEST|(JEST|VITEST|MOCHA|AVA|TAP|JASMINE|KARMA)\w*|npm_lifecycle_\w+)$/;
+const OFFERED = /^(describe|context|suite|it|test|specify|expect|jest|vi|mocha|jasmine|(before|after)(Each|All)?|setup|teardown)$/;
 // A test may replace these.
 const { openSync, readFileSync, realpathSync, writeSync } = require("node:fs");
 const settings = JSON.parse(readFileSync(process.env.FIXLOOP_NODE_CALLS, "utf8"));
@@ -108,8 +110,17 @@ function write(place, steps, answer) {
   if (line.length > MOST_BYTES || written.has(asked) || written.size >= MOST_CALLS || count >= MOST_OF_ONE) return;
   written.add(asked);
   counts.set(name, count + 1);
-  out ??= openSync(`${settings.calls}/${process.pid}-${threadId}`, "a", 0o600);
+  if (out === undefined) {
+    out = openSync(`${settings.calls}/${process.pid}-${threadId}`, "a", 0o600);
+    writeSync(out, `${JSON.stringify(surroundings())}\n`);
+  }
   writeSync(out, `${line}\n`);
+}
+
+/** What shows here that a test runs: variables of runners, their program, and the functions that they offer. */
+function surroundings() {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => OF_RUNNERS.test(name)));
+  return { env, program: process.argv[1], offered: Object.getOwnPropertyNames(globalThis).filter((name) => OFFERED.test(name)) };
 }
 
 /** The other changed modules that export the same: before the fix, a moved function was in one of them. */

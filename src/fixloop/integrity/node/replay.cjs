@@ -1,6 +1,7 @@
 "use strict";
 // Repeats recorded calls, and variants of them, in the trees before and after a fix.
-// `replay.cjs JOB`: for each side, put files in place, and let a process of its own answer the calls.
+// `replay.cjs JOB`: for each side, put files in place, and let a process of its own answer the calls; in a test, with
+// what showed in the recording processes that a test ran.
 const childProcess = require("node:child_process");
 const fs = require("node:fs");
 const Module = require("node:module");
@@ -40,8 +41,8 @@ function main() {
     fs.writeFileSync(compiled, stringify(typescript.compiled(job.files)), { flag: "wx", mode: 0o600 });
     childProcess.spawnSync(
       process.execPath,
-      [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`, compiled],
-      { env: { ...process.env, ...(job.isTest && IN_A_TEST) }, stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
+      [option, "--allow-fs-read=*", "--no-warnings", __filename, job.calls, `${job.seconds}`, compiled, job.test],
+      { env: { ...process.env, ...(job.test && IN_A_TEST) }, stdio: ["ignore", "ignore", "ignore", out], timeout: (job.seconds + 5) * 1000, killSignal: "SIGKILL" },
     );
     fs.closeSync(out);
   }
@@ -222,10 +223,27 @@ async function waited(value) {
   }
 }
 
+/** Make this process look like those that wrote into this folder. */
+function surround(folder) {
+  for (const name of fs.readdirSync(folder).sort()) {
+    for (const line of fs.readFileSync(path.join(folder, name), "utf8").split("\n").filter((each) => each[0] === "{")) {
+      try {
+        const { env, program, offered } = parse(line);
+        Object.assign(process.env, env);
+        process.argv = [process.argv[0], `${program}`];
+        for (const each of offered) globalThis[each] ??= () => {};
+      } catch {
+        // Code of the project could write there, too.
+      }
+    }
+  }
+}
+
 if (process.argv.length > 3) {
-  const compiled = parse(fs.readFileSync(process.argv[4], "utf8"));
-  const run = () => answer(process.argv[2], Number(process.argv[3]), compiled).finally(() => reallyExit.call(process, 0));
-  if (process.env.NODE_TEST_CONTEXT === IN_A_TEST.NODE_TEST_CONTEXT) require("node:test")("replay", run);
+  const [, , calls, seconds, file, folder] = process.argv, compiled = parse(fs.readFileSync(file, "utf8"));
+  const run = () => answer(calls, Number(seconds), compiled).finally(() => reallyExit.call(process, 0));
+  if (folder) surround(folder);
+  if (folder) require("node:test")("replay", run);
   else run();
 } else {
   main();
