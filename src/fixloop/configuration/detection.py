@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import go, javascript, layout, other_languages, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.declarations import toml_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
 from fixloop.configuration.python_project import PythonProject, python_project
@@ -61,10 +62,25 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
     for folder in inside if found else ():
+        reason = f"a project of its own: `fixloop run {folder}`"
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
-            reason = f"a project of its own: `fixloop run {folder}`"
             found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
+        elif lacking := _lacking(project, folder, found):
+            name = f"{', '.join(lacking)} of {folder}"
+            found.append(proposal("code-quality", name, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
+
+
+def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> list[str]:
+    """The linters of the Python project in `folder` that do not reach it from above."""
+    place = project.directory / folder
+    inside = python_project(place, toml_of(place / "pyproject.toml"), project.installed)
+    reaching = {
+        each.tool
+        for each in found
+        if not each.check.paths or any(map(Path(folder).is_relative_to, each.check.paths))
+    }
+    return [tool for tool in dict.fromkeys(each.tool for each in python.of_code(inside)) if tool not in reaching]
 
 
 PYTHON_TOOLS: Final = frozenset(
