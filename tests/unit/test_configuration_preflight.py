@@ -780,6 +780,7 @@ def test_linters_that_only_a_package_inside_uses_are_named(tmp_path: Path) -> No
     files = {f"packages/{name}/src/{name}.py": "" for name in ("one", "two")}
     files |= {f"packages/{name}/test_{name}.py": TEST for name in ("one", "two")}
     files |= {"packages/one/pyproject.toml": package, "packages/one/.flake8": "", "tools.py": ""}
+    files |= {"packages/six/pyproject.toml": "[tool.ruff]\n[tool.black]\n", "packages/six/six.py": ""}
     files |= {"packages/two/pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.black]\n"}
     here = installed(tmp_path, modules=("pytest", "mypy"), programs=("ruff",))
     written(tmp_path, files)
@@ -788,8 +789,11 @@ def test_linters_that_only_a_package_inside_uses_are_named(tmp_path: Path) -> No
     written(tmp_path, {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['packages']\n"})
     together = loaded(tmp_path, here).unverified
 
-    assert [each.name for each in apart] == ["ruff, mypy, flake8 of packages/one", "ruff, black of packages/two"]
-    assert [each.name for each in together] == ["flake8 of packages/one", "black of packages/two"]
+    assert [each.name for each in apart] == [
+        "ruff, mypy, flake8 of packages/one",
+        "ruff, black of packages/six and 1 more",
+    ]
+    assert [each.name for each in together] == ["flake8 of packages/one", "black of packages/six and 1 more"]
     assert (apart[0].reason, apart[0].blocks) == ("a project of its own: `fixloop run packages/one`", False)
 
 

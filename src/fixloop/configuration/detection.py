@@ -61,14 +61,22 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested += [] if any(of_others(directory)) else [of_others]
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
+    lacking = dict[str, list[str]]()
     for folder in inside if found else ():
-        reason = f"a project of its own: `fixloop run {folder}`"
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
-            found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
-        elif lacking := _lacking(project, folder, found):
-            name = f"{', '.join(lacking)} of {folder}"
-            found.append(proposal("code-quality", name, (), folder)._replace(reason=reason))
+            found.append(_apart(folder, "test-runner", folder))
+        elif tools := _lacking(project, folder, found):
+            lacking.setdefault(", ".join(tools), []).append(folder)
+    for tools, (folder, *others) in lacking.items():
+        name = f"{tools} of {folder}" + (f" and {len(others)} more" if others else "")
+        found.append(_apart(folder, "code-quality", name))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
+
+
+def _apart(folder: str, specialist: str, name: str) -> Proposal:
+    """What only a run of the project in `folder` checks."""
+    reason = f"a project of its own: `fixloop run {folder}`"
+    return proposal(specialist, name, (), folder)._replace(reason=reason)
 
 
 def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> list[str]:
@@ -80,7 +88,9 @@ def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> 
         for each in found
         if not each.check.paths or any(map(Path(folder).is_relative_to, each.check.paths))
     }
-    return [tool for tool in dict.fromkeys(each.tool for each in python.of_code(inside)) if tool not in reaching]
+    return [
+        tool for tool in dict.fromkeys(each.tool for each in python.of_code(inside)) if tool not in reaching
+    ]
 
 
 PYTHON_TOOLS: Final = frozenset(
