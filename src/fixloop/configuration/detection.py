@@ -61,15 +61,15 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested += [] if any(of_others(directory)) else [of_others]
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
-    lacking = dict[str, list[str]]()
+    lacking = dict[str, list[str]]()  # the folders of each set of linters
     for folder in inside if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
             found.append(_apart(folder, "test-runner", folder))
         elif tools := _lacking(project, folder, found):
             lacking.setdefault(", ".join(tools), []).append(folder)
-    for tools, (folder, *others) in lacking.items():
-        name = f"{tools} of {folder}" + (f" and {len(others)} more" if others else "")
-        found.append(_apart(folder, "code-quality", name))
+    for names, folders in lacking.items():
+        more = f" and {len(folders) - 1} more" if folders[1:] else ""
+        found.append(_apart(folders[0], "code-quality", f"{names} of {folders[0]}{more}"))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
 
 
