@@ -125,7 +125,7 @@ def test_coverage_below_its_gate_names_the_lines_to_test(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"tests/conftest.py": "import nope_x\n"}, "pytest was called wrongly"),
+        ({"tests/conftest.py": "import nope_x\n"}, "pytest could not load a conftest.py"),
         ({"tests/test_shop.py": ""}, "pytest collected no tests"),
         ({"tests/test_shop.py": "import os\n\n\ndef test_x():\n    os.abort()\n"}, "was ended by SIGABRT"),
         (

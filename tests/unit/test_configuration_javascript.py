@@ -215,6 +215,19 @@ def test_a_script_that_runs_whole_after_a_build_may_run_the_configured_linter(tm
     assert found.check.name == "npm run check"
 
 
+@pytest.mark.parametrize(
+    ("files", "start"),
+    [
+        ([".eslintrc.json"], "env ESLINT_USE_FLAT_CONFIG=false node_modules/.bin/eslint ."),
+        (["eslint.config.js", ".eslintrc.json"], "node_modules/.bin/eslint ."),
+    ],
+)
+def test_eslint_reads_the_settings_that_the_project_has(tmp_path: Path, files: list[str], start: str) -> None:
+    found = project(tmp_path, {}, *files, devDependencies={"eslint": "9"})
+
+    assert [command.startswith(start) for command in commands(found).values()] == [True]
+
+
 def test_a_script_run_whole_needs_the_dependencies_it_calls(tmp_path: Path) -> None:
     scripts, tools = {"check": "gts lint && make"}, {"gts": "5", "make": "1", "tsx": "4"}
 

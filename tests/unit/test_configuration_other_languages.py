@@ -153,6 +153,25 @@ def test_what_cannot_be_had_is_an_error_and_no_failure(command: str, output: str
     assert died(words, 0, output) == ""
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Plugin a:b:3.5 or one of its dependencies could not be resolved: Cannot access central",
+        "Could not resolve dependencies for project a:b:jar:1: Could not transfer artifact c:d:pom:104",
+        "Non-resolvable parent POM for a:b:1: Could not transfer artifact c:d:pom:104 from/to central",
+    ],
+)
+def test_what_maven_could_not_get_is_named(said: str) -> None:
+    output = (
+        f"[ERROR] Failed to execute goal on project x: {said} -> [Help 1]\n"
+        "[ERROR] [Help 1] http://cwiki/MAVEN/DependencyResolutionException\n"
+    )
+
+    told = died(("mvn", "test"), 1, output)
+
+    assert told == f"mvn could not get what the project needs: {said} -> [Help 1]"
+
+
 def test_what_npm_could_not_get_within_a_failing_test_is_no_error() -> None:
     output = "npm error network request to https://example.org failed\nnot ok 1 installs offline\n# fail 1\n"
 

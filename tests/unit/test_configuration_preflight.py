@@ -775,6 +775,28 @@ def test_a_project_of_another_language_inside_is_not_verified_from_above(
     assert entry.reason == "a project of its own: `fixloop run frontend`"
 
 
+def test_linters_that_only_a_package_inside_uses_are_named(tmp_path: Path) -> None:
+    package = "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n"
+    files = {f"packages/{name}/src/{name}.py": "" for name in ("one", "two")}
+    files |= {f"packages/{name}/test_{name}.py": TEST for name in ("one", "two")}
+    files |= {"packages/one/pyproject.toml": package, "packages/one/.flake8": "", "tools.py": ""}
+    files |= {"packages/six/pyproject.toml": "[tool.ruff]\n[tool.black]\n", "packages/six/six.py": ""}
+    files |= {"packages/two/pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.black]\n"}
+    here = installed(tmp_path, modules=("pytest", "mypy"), programs=("ruff",))
+    written(tmp_path, files)
+
+    apart = loaded(tmp_path, here).unverified
+    written(tmp_path, {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['packages']\n"})
+    together = loaded(tmp_path, here).unverified
+
+    assert [each.name for each in apart] == [
+        "ruff, mypy, flake8 of packages/one",
+        "ruff, black of packages/six and 1 more",
+    ]
+    assert [each.name for each in together] == ["flake8 of packages/one", "black of packages/six and 1 more"]
+    assert (apart[0].reason, apart[0].blocks) == ("a project of its own: `fixloop run packages/one`", False)
+
+
 @pytest.mark.parametrize(
     ("files", "command"),
     [

@@ -699,6 +699,31 @@ def test_failures_in_packages_that_npm_tests_are_found_in_their_folders(tmp_path
     assert "npm error" not in found[0].message
 
 
+def test_the_places_of_maven_s_failures_are_files_of_the_project(tmp_path: Path) -> None:
+    test, code = "src/test/java/a/b/CalcTest.java", "core/src/main/java/a/Calc.java"
+    written(tmp_path, dict.fromkeys((test, code, "src/test/java/a/CalcTest.java"), ""))
+    said = SUREFIRE.replace("a.CalcTest.adds(", "app//a.b.CalcTest$Adding.lambda$adds$0(").replace(
+        "\tat", "\tat java.base/java.util.List.of(List.java:9)\n\tat a.Calc.add(Calc.java:7)\n\tat", 1
+    )
+    compiler = """\
+[ERROR] {0}:[90,6] cannot find symbol
+  symbol:   class Calc
+[INFO] 1 error
+[ERROR] Failed to execute goal a:b:testCompile (default-testCompile) on project a: Compilation failure
+[ERROR] {0}:[90,6] cannot find symbol
+[ERROR]   symbol:   class Calc
+"""
+
+    (failed,) = printed(without_packages(said, SourceTree(tmp_path)), tmp_path)
+    (broken,) = printed(compiler.format(tmp_path / test), tmp_path)
+
+    assert (failed.file, failed.line, failed.frame) == (code, 7, f"{code}:7")
+    assert f"at app//a.b.CalcTest$Adding.lambda$adds$0({test}:5)" in failed.message
+    assert "List.of(List.java:9)" in failed.message
+    assert (broken.file, broken.line, broken.message) == (test, 90, "cannot find symbol")
+    assert broken.context == "symbol:   class Calc"
+
+
 def test_what_packages_print_is_read_without_their_names_and_their_files_are_found(tmp_path: Path) -> None:
     tree = SourceTree(
         written(tmp_path, {"packages/core/src/clamp.ts": "", "packages/core/test/clamp.test.ts": ""})

@@ -220,6 +220,30 @@ def test_a_command_that_cannot_run_is_an_error_or_skipped_if_optional(
     assert reason in needed.reason == optional.reason
 
 
+@pytest.mark.parametrize(("said", "reports"), [("", {"junit": FAILING}), ("not ok 1 builds\n# fail 1\n", {})])
+def test_what_a_command_within_a_failing_test_misses_is_no_reason(
+    tmp_path: Path, said: str, reports: dict[str, str]
+) -> None:
+    missing = "/v/bin/python: No module named build"
+    output = f"{said}E       assert 'x' in '{missing}'\n{missing}\n"
+
+    result = judged(tmp_path, TESTS if reports else ("npm", "test"), 1, output, reports)
+
+    assert result.outcome is RunOutcome.FAILED
+
+
+def test_a_conftest_that_cannot_be_loaded_is_no_wrong_call(tmp_path: Path) -> None:
+    output = (
+        "ImportError while loading conftest '/p/conftest.py'.\n"
+        "conftest.py:7: in <module>\n    import x\nE   ModuleNotFoundError: No module named 'x'\n"
+    )
+
+    result = judged(tmp_path, ("python", "-m", "pytest"), 4, output)
+
+    assert result.reason.startswith("pytest could not load a conftest.py (exit code 4): E ")
+    assert result.reason.endswith("No module named 'x'")
+
+
 def test_the_program_behind_variables_is_the_one_that_is_missing(tmp_path: Path) -> None:
     result = judged(tmp_path, ("env", "A=1", "ruff", "format"), 127, "env: 'ruff': No such file or directory")
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import go, javascript, layout, other_languages, python, rust
 from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.declarations import toml_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
 from fixloop.configuration.python_project import PythonProject, python_project
@@ -60,11 +61,36 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested += [] if any(of_others(directory)) else [of_others]
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
+    lacking = dict[str, list[str]]()  # the folders of each set of linters
     for folder in inside if found else ():
         if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
-            reason = f"a project of its own: `fixloop run {folder}`"
-            found.append(proposal("test-runner", folder, (), folder)._replace(reason=reason))
+            found.append(_apart(folder, "test-runner", folder))
+        elif tools := _lacking(project, folder, found):
+            lacking.setdefault(", ".join(tools), []).append(folder)
+    for names, folders in lacking.items():
+        more = f" and {len(folders) - 1} more" if folders[1:] else ""
+        found.append(_apart(folders[0], "code-quality", f"{names} of {folders[0]}{more}"))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
+
+
+def _apart(folder: str, specialist: str, name: str) -> Proposal:
+    """What only a run of the project in `folder` checks."""
+    reason = f"a project of its own: `fixloop run {folder}`"
+    return proposal(specialist, name, (), folder)._replace(reason=reason)
+
+
+def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> list[str]:
+    """The linters of the Python project in `folder` that do not reach it from above."""
+    place = project.directory / folder
+    inside = python_project(place, toml_of(place / "pyproject.toml"), project.installed)
+    reaching = {
+        each.tool
+        for each in found
+        if not each.check.paths or any(map(Path(folder).is_relative_to, each.check.paths))
+    }
+    return [
+        tool for tool in dict.fromkeys(each.tool for each in python.of_code(inside)) if tool not in reaching
+    ]
 
 
 PYTHON_TOOLS: Final = frozenset(

@@ -105,8 +105,10 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         files = sorted(file.name for pattern in known["files"] for file in project.directory.glob(pattern))
         where = files[0] if files else f"package.json: {known['key']}" if known.get("key") in package else ""
         if known["dependency"] in project.dependencies and where:
-            each = _proposal(Call(known["tool"], tuple(known["words"])), where, project)
+            call = Call(known["tool"], tuple(known["words"]), tuple(known.get("variables", ())))
+            each = _proposal(call, where, project)
             found += [each] if each.tool not in done and each.runs_tests not in called else []
+            done.add(each.tool)
     # A second call of a tool gets a number: check names are unique.
     seen: Counter[str] = Counter()
     for at, each in enumerate(found):

@@ -101,6 +101,11 @@ def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Propos
         yield from chain.from_iterable(members.values())
         if not members or _holds_tests(project, ["."], members):
             yield from _pytest(project, tests, gated, members)
+    yield from of_code(project)
+
+
+def of_code(project: PythonProject) -> Iterator[Proposal]:
+    """The checks apart from tests."""
     yield from linters(project)
     yield from scanners(project)
     for tool, specialist in OTHERS.items():

@@ -53,7 +53,7 @@ _BLANKED: Final = (
 
 def without_packages(output: str, tree: SourceTree) -> str:
     """`output` with the lines of each package together and without its name; paths of its files begin with its
-    folder."""
+    folder, and those in frames of the JVM with the project's."""
     lines = [(_FORMS["of-package"].fullmatch(line), line) for line in output.split("\n")]
     starts = (
         line for line, _ in lines if line and (line["mark"] == "$" or line["text"].startswith("cache "))
@@ -71,8 +71,11 @@ def without_packages(output: str, tree: SourceTree) -> str:
             rf"^{re.escape(name)}#{re.escape(task)}: .*command \((/[^)\n]+)\)", output, re.MULTILINE
         )
         others.append(_from_the_top("\n".join(rows), tree.relative(told[1]) if told else name, tree))
-    return _FORMS["npm-package"].sub(
+    text = _FORMS["npm-package"].sub(
         lambda told: _from_the_top(told[0], tree.relative(told["folder"]), tree), "\n".join(others)
+    )
+    return _FORMS["jvm-frame"].sub(
+        lambda told: told["before"] + tree.ending_in(told["package"].replace(".", "/") + told["file"]), text
     )
 
 
@@ -87,7 +90,7 @@ def failures_in(output: str, check: str, tree: SourceTree) -> tuple[Failure, ...
     lines belong to the one before."""
     if tests := failing_tests(output, tree):
         return tests[:MAX_FAILURES]
-    lines = output.splitlines()
+    lines = _FORMS["repeated"].sub("", output).splitlines()
     if annotated := [each for text in lines if (each := _annotation(text, tree)) is not None]:
         # If there are errors, warnings are left out: they did not make the command fail.
         errors = [each for each in annotated if each.severity is not Severity.LOW]

@@ -33,6 +33,8 @@ _MISSING: Final = re.compile(
 # pytest's exit codes for an internal error, a wrong command line, and no tests at all.
 _PYTEST: Final = {3: "had an internal error", 4: "was called wrongly", 5: "collected no tests"}
 
+_CONFTEST: Final = re.compile(r"^ImportError while loading conftest ", re.MULTILINE)
+
 # The exception at the end of pytest's own traceback; its message may have further lines.
 _INTERNAL: Final = re.compile(r"^INTERNALERROR> (?=[A-Za-z_][\w.]*: )")
 
@@ -99,7 +101,8 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
     # That no tests were collected is all that pytest says of it.
     said = raised or errors or (lines if exit_code != _NO_TESTS else [])
     reason = f": {said[-1][:200]}" if said else ""
-    return f"pytest {_PYTEST[exit_code]} (exit code {exit_code}){reason}"
+    how = "could not load a conftest.py" if _CONFTEST.search(output) else _PYTEST[exit_code]
+    return f"pytest {how} (exit code {exit_code}){reason}"
 
 
 def checked_nothing(command: Sequence[str], output: str) -> str:

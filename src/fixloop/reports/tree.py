@@ -7,9 +7,11 @@ name, and no path is opened or followed here.
 import os
 import posixpath
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from fixloop.configuration.layout import files_below
 from fixloop.protocol.limits import NAME_BYTES, clean, cut
 
 # A module, or a folder such as `my-package` that pytest names like one.
@@ -48,6 +50,10 @@ class SourceTree:
             self._known[relative] = inside
         return self._known[relative]
 
+    def ending_in(self, end: str) -> str:
+        """The first file of the workspace whose path ends in `end`; without one, its bare name."""
+        return next((path for path in self._paths if f"/{path}".endswith(f"/{end}")), _bare(end))
+
     def module_file(self, dotted: str) -> tuple[str, list[str]]:
         """The Python file of `package.module.Class`, and the rest of the name; without a file, all its parts."""
         parts = dotted.split(".")
@@ -62,6 +68,11 @@ class SourceTree:
                 break
             folder = path
         return "", parts
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        root = self._root
+        return [] if root is None else [str(path.relative_to(root)) for path in files_below(root)]
 
     def _below_a_base(self, path: str) -> str | None:
         path = f"/{path.lstrip('/')}"

@@ -93,7 +93,11 @@ def judge(
 
 
 def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
-    if reason := cannot_run(run.check.command, run.exit_code, run.output):
+    # A failing test may show what a command that it started printed.
+    has_failed = any(report.outcome is RunOutcome.FAILED for report in read.values()) or (
+        run.exit_code != 0 and not read and failing_tests(run.output, SourceTree(run.workspace))
+    )
+    if not has_failed and (reason := cannot_run(run.check.command, run.exit_code, run.output)):
         return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason, is_final=True)
     is_refused = is_wrong_call(run.check.command, run.exit_code, run.output)
     if reason := died(run.check.command, run.exit_code, run.output):
