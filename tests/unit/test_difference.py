@@ -119,6 +119,7 @@ WATCHED = {
     "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')": "import os\nx = os.environ.get('SHOP_LEVEL')",
     "from os import environ as e\nx = e['CI']": "x = {'CI': 1}['CI']",
     "import importlib\nimportlib.import_module('_' + 'pytest')": "import importlib\nimportlib.import_module('js' + 'on')",
+    "import sys\nx = sys.modules.get('coverage.control')": "import sys\nx = sys.modules.get('numpy')",
     "import sys\nx = ''.join(['py', 'test']) in sys.modules": "x = ''.join(['py', 'thon'])",
     "import unittest.mock": "from . import unittest",
     "from inspect import stack as s\ns()": "from inspect import signature as s\ns(f)",
