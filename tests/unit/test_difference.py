@@ -185,6 +185,8 @@ WATCHED_IN_BRACES = {
     ("js", "if (typeof describe === 'function') {}"): "if (typeof callback === 'function') {}",
     ("js", "globalThis.expect = f"): "parser.expect(')')",
     ("js", "if ('__vitest_worker__' in globalThis) {}"): "if ('fetch' in globalThis) {}",
+    ("js", "if (/mocha|tap/.test(process.argv.join(' '))) {}"): "if (/mochaccino/.test(args.join(' '))) {}",
+    ("ts", "if (process.argv[1].split('/').includes('jest.js')) {}"): "const a = 'jester'",
     ("ts", "if (Reflect.has(globalThis, `__jest_${x}`)) {}"): "if (Reflect.has(globalThis, 'fetch')) {}",
     ("js", "require('vm').runInThisContext(text)"): "require('./vm').start(text)",
     ("js", "f = () => (() => {}).constructor('return ' + text)()"): "copy = new this.constructor(text)",
