@@ -437,6 +437,10 @@ SPECIAL_CASES_IN_BRACES = {
     ),
 }
 CHANCE = {
+    "import os, time as t\nif t.time() - os.path.getmtime(__file__) < 99: x = 1": (
+        "import os, time as t\nif t.time() - os.path.getmtime(path) < 99: x = 1"
+    ),
+    "import time as t\nif t.process_time() < 60: x = 1": "import time as t\nif t.monotonic() < deadline: x = 1",
     "import time\ndef f(jobs):\n    for job in jobs:\n        begin(job)\n        time.sleep(0.4)": (
         "import time\ndef f(jobs):\n    for job in jobs:\n        if ended(job):\n            return job\n        time.sleep(0.4)"
     ),
