@@ -54,6 +54,21 @@ def test_an_ignored_version_file_that_the_package_imports_is_copied(tmp_path: Pa
     assert workspace.tree_hash() == snapshot.tree
 
 
+def test_what_tells_pytest_which_modules_of_a_plugin_to_rewrite_is_copied(tmp_path: Path) -> None:
+    repository = make_repository(
+        tmp_path / "r", {".gitignore": "*.egg-info/\n", "src/steady.py": "def a(): ...\n"}
+    )
+    files = {"entry_points.txt": "[pytest11]\nsteady = steady\n", "SOURCES.txt": "src/steady.py\n"}
+    write(repository, {f"src/steady.egg-info/{name}": text for name, text in files.items()})
+    write(repository, {"src/other.egg-info/SOURCES.txt": "src/other.py\n"})
+
+    assert copied(repository) == [f"src/steady.egg-info/{name}" for name in sorted(files)]
+    (note,) = taken(repository).notes
+    assert note == (
+        "copies src/steady.egg-info/SOURCES.txt and 1 more: ignored by git, read by pytest and others"
+    )
+
+
 @pytest.mark.parametrize(
     ("importer", "text", "module"),
     [

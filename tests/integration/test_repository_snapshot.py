@@ -302,6 +302,19 @@ def test_a_shallow_clone_works(tmp_path: Path) -> None:
     assert found == ["a"]
 
 
+def test_a_shallow_clone_whose_oldest_commit_has_a_tag_works(tmp_path: Path) -> None:
+    original = make_repository(tmp_path / "original", {"a": "1"})
+    git(original, "tag", "v1")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{original}", "shallow")
+    write(tmp_path / "shallow", {"b": "1"})
+    git(tmp_path / "shallow", "add", "b")
+    git(tmp_path / "shallow", "commit", "-q", "-m", "second")
+
+    _, found = snapshot_of(tmp_path / "shallow", tmp_path / "cache")
+
+    assert found == ["a", "b"]
+
+
 def test_a_linked_worktree_works(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a": "1"})
     git(repository, "worktree", "add", "-q", str(tmp_path / "linked"))

@@ -119,6 +119,7 @@ WATCHED = {
     "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')": "import os\nx = os.environ.get('SHOP_LEVEL')",
     "from os import environ as e\nx = e['CI']": "x = {'CI': 1}['CI']",
     "import importlib\nimportlib.import_module('_' + 'pytest')": "import importlib\nimportlib.import_module('js' + 'on')",
+    "import sys\nx = sys.modules.get('coverage.control')": "import sys\nx = sys.modules.get('numpy')",
     "import sys\nx = ''.join(['py', 'test']) in sys.modules": "x = ''.join(['py', 'thon'])",
     "import unittest.mock": "from . import unittest",
     "from inspect import stack as s\ns()": "from inspect import signature as s\ns(f)",
@@ -184,6 +185,8 @@ WATCHED_IN_BRACES = {
     ("js", "if (typeof describe === 'function') {}"): "if (typeof callback === 'function') {}",
     ("js", "globalThis.expect = f"): "parser.expect(')')",
     ("js", "if ('__vitest_worker__' in globalThis) {}"): "if ('fetch' in globalThis) {}",
+    ("js", "if (/mocha|tap/.test(process.argv.join(' '))) {}"): "if (/mochaccino/.test(args.join(' '))) {}",
+    ("ts", "if (process.argv[1].split('/').includes('jest.js')) {}"): "const a = 'jester'",
     ("ts", "if (Reflect.has(globalThis, `__jest_${x}`)) {}"): "if (Reflect.has(globalThis, 'fetch')) {}",
     ("js", "require('vm').runInThisContext(text)"): "require('./vm').start(text)",
     ("js", "f = () => (() => {}).constructor('return ' + text)()"): "copy = new this.constructor(text)",
@@ -434,6 +437,10 @@ SPECIAL_CASES_IN_BRACES = {
     ),
 }
 CHANCE = {
+    "import os, time as t\nif t.time() - os.path.getmtime(__file__) < 99: x = 1": (
+        "import os, time as t\nif t.time() - os.path.getmtime(path) < 99: x = 1"
+    ),
+    "import time as t\nif t.process_time() < 60: x = 1": "import time as t\nif t.monotonic() < deadline: x = 1",
     "import time\ndef f(jobs):\n    for job in jobs:\n        begin(job)\n        time.sleep(0.4)": (
         "import time\ndef f(jobs):\n    for job in jobs:\n        if ended(job):\n            return job\n        time.sleep(0.4)"
     ),

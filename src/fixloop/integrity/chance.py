@@ -23,7 +23,9 @@ _PAUSES: Final = frozenset({"time.sleep", "asyncio.sleep", "trio.sleep", "anyio.
 _LOOPS: Final = ast.While | ast.For | ast.AsyncFor
 _ENDS: Final = ast.While | ast.Break | ast.Return | ast.Raise | ast.Try
 _CACHES: Final = frozenset({"functools.cache", "functools.lru_cache", "functools.cached_property"})
-_CLOCK_NAMES: Final = frozenset({"time", "date", "datetime", "timedelta", "timezone", "UTC"})
+_CLOCK_NAMES: Final = frozenset(
+    {"time", "date", "datetime", "timedelta", "timezone", "UTC", "os", "pathlib", "__file__"}
+)
 _KEPT: Final = re.compile(
     r"(?:let|const|var) (?P<name>\w+)(?P<literals>[^={};()]{0,60}= (?:\[ \] \w+ )?[\[{] (?:'|\d|undefined))?"
 )
@@ -43,10 +45,15 @@ def by_chance(source: Source) -> Iterator[Sign]:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Compare):
             asked = node if isinstance(node, ast.Compare) else node.test
             names = [] if asked is not node and isinstance(asked, ast.Compare) else [*_draws(source, asked)]
-            if isinstance(node, ast.Compare) and names_in(node) <= _CLOCK_NAMES:
-                # Not a duration, which is compared with its start, nor an attribute such as the hour.
-                sides = [each for each in (node.left, *node.comparators) if isinstance(each, ast.Call)]
-                names += [name for each in sides if _CLOCK.fullmatch(name := source.dotted(each.func))]
+            tops = {
+                source.dotted(each).split(".")[0] for each in ast.walk(asked) if isinstance(each, ast.Name)
+            }
+            if isinstance(node, ast.Compare) and tops <= _CLOCK_NAMES:
+                # Not a duration, which is compared with its start, nor an attribute such as the hour; but the age of
+                # the source itself.
+                sides = ast.walk(node) if "__file__" in tops else (node.left, *node.comparators)
+                calls = (source.dotted(each.func) for each in sides if isinstance(each, ast.Call))
+                names += filter(_CLOCK.fullmatch, calls)
             for name in names:
                 yield source.sign(RULE, name, asked.lineno, f"a branch depends on `{name}`")
         elif isinstance(node, ast.Call) and node.args and source.dotted(node.func) in _PAUSES:

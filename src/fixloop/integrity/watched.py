@@ -96,13 +96,13 @@ def _strings(source: Source) -> Found:
             for name in {each for part in parts for each in _dotted_in(source, part)} & _TEMPORARY:
                 yield name, line, f"product code asks whether something lies in `{name}`"
         words = [text for part in parts for text in strings_of(part)]
+        names = (name for part in parts for name in _dotted_in(source, part))
+        place = next(filter(_PLACES.fullmatch, names), "") if words else ""
         for word in words:
-            if not _VARIABLES.fullmatch(word) and not _TESTS.fullmatch(word):
-                continue
-            names = (name for part in parts for name in _dotted_in(source, part))
-            place = next((name for name in names if _PLACES.fullmatch(name)), "")
-            is_told = place == "os.environ" or _TESTS.fullmatch(word)
-            if place and is_told and (place, word) != ("__name__", "__main__"):
+            is_variable = place == "os.environ" and _VARIABLES.fullmatch(word)
+            is_runner = place == "sys.modules" and _IMPORTS.fullmatch(word.split(".")[0])
+            is_told = is_variable or is_runner or (place and _TESTS.fullmatch(word))
+            if is_told and (place, word) != ("__name__", "__main__"):
                 yield f"{place} {word}", line, f"product code looks for `{word}` in `{place}`"
 
 

@@ -48,7 +48,8 @@ def gather(git: Git, mirror: Mirror, commit: str, wanted: Wanted) -> Copied:
     copied: dict[bytes, str] = {}
     refused = []
     for path, other in sorted(found.items()):
-        use, why = f"{'compiled from' if path.endswith(b'.mo') else 'imported by'} {shown(other)}", ""
+        how = "compiled from" if path.endswith(b".mo") else "imported by"
+        use, why = f"{'read by' if other == b'pytest' else how} {shown(other)}", ""
         if SECRET.search(path.rpartition(b"/")[2]):
             why = "its name sounds like a secret's"
         elif os.path.getsize(os.path.join(os.fsencode(git.directory), path)) > LIMIT_BYTES:

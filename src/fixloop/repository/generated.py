@@ -1,5 +1,5 @@
 """Files that git ignores and the project's code needs: Python modules that it imports, such as `_version.py`, generated
-parsers and extensions, and message catalogues (`.mo`) compiled from tracked ones.
+parsers and extensions, message catalogues (`.mo`) compiled from tracked ones, and a pytest plugin's `.egg-info`.
 
 Runs nothing. An import that a tracked file satisfies needs no other file: a module that was also compiled in place is
 used as source.
@@ -31,8 +31,8 @@ VERSION_FILES: Final = (
 
 def needed_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) -> dict[bytes, bytes]:
     """
-    The ignored modules that tracked ones import, directly or indirectly, each with one that imports it, and compiled
-    catalogues with their sources.
+    The ignored modules that tracked ones import, directly or indirectly, each with one that imports it, compiled
+    catalogues with their sources, and what pytest reads.
 
     Imports start at the top of `git`, where commands run (`directory`), in `src`, and next to the top-level packages.
     """
@@ -43,6 +43,8 @@ def needed_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) ->
         folder, _, name = path.rpartition(b"/")
         if name.endswith(b".mo") and (source := path[:-2] + b"po") in tracked:
             found[path] = source
+        elif folder.endswith(b".egg-info") and _is_of_a_plugin(git.directory / os.fsdecode(folder)):
+            found[path] = b"pytest"
         elif named := MODULE.fullmatch(name):
             # Without the suffix of its kind.
             key = _joined(folder, named[1])
@@ -134,6 +136,14 @@ def _ignored(git: Git) -> Iterator[bytes]:
             folders[:] = [name for name in folders if os.fsdecode(name) not in NOT_ENTERED]
             below = os.path.relpath(place, top)
             yield from (os.path.join(below, name) for name in files)
+
+
+def _is_of_a_plugin(metadata: Path) -> bool:
+    """Whether pytest reads here which of a plugin's modules it rewrites: without it, it warns in the plugin's tests."""
+    try:
+        return "[pytest11]" in (metadata / "entry_points.txt").read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def _joined(folder: bytes, name: bytes) -> bytes:

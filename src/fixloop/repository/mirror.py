@@ -115,8 +115,10 @@ class Mirror:
             pushing = replace(source, inherited=git.inherited)
             youngest = ("--merged=HEAD", "--sort=-creatordate", f"--count={TAGS}", "--format=%(refname)")
             tags = source.found("for-each-ref", *youngest, "refs/tags").splitlines()
-            specs = [f"+{commit}:refs/heads/received", *(f"+{tag}:{tag}" for tag in tags if tag)]
-            self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
+            # Two pushes: git fails when two refs of one push bring the same boundary of a shallow clone.
+            for specs in [f"+{commit}:refs/heads/received"], [f"+{tag}:{tag}" for tag in tags if tag]:
+                if specs:
+                    self.write(pushing, "push", "--quiet", "--no-verify", "--no-signed", self.path, *specs)
             self._keep(git, commit, name)
 
     def use(self, workflow: str, base: str, tip: str, *others: str) -> None:
