@@ -61,36 +61,26 @@ def _proposals(project: PythonProject, *, gated: bool = False) -> tuple[Proposal
     untested += [] if any(of_others(directory)) else [of_others]
     if not found and (found := [each for folder in inside for each in go.tests_inside(directory, folder)]):
         untested.remove(go.proposals)
-    lacking = dict[str, list[str]]()  # the folders of each set of linters
+    apart = dict[str, list[str]]()  # the folders of each set of linters, and each folder with tests
     for folder in inside if found else ():
-        if any(each.runs_tests for proposals_of in untested for each in proposals_of(directory / folder)):
-            found.append(_apart(folder, "test-runner", folder))
-        elif tools := _lacking(project, folder, found):
-            lacking.setdefault(", ".join(tools), []).append(folder)
-    for names, folders in lacking.items():
-        more = f" and {len(folders) - 1} more" if folders[1:] else ""
-        found.append(_apart(folders[0], "code-quality", f"{names} of {folders[0]}{more}"))
+        tests = (each for of_language in untested for each in of_language(directory / folder))
+        if names := folder if any(each.runs_tests for each in tests) else _lacking(project, folder, found):
+            apart.setdefault(names, []).append(folder)
+    for names, (folder, *more) in apart.items():
+        linters = f"{names} of {folder}" + (f" and {len(more)} more" if more else "")
+        specialist, name = ("test-runner", folder) if names == folder else ("code-quality", linters)
+        reason = f"a project of its own: `fixloop run {folder}`"
+        found.append(proposal(specialist, name, (), folder)._replace(reason=reason))
     return tuple(sorted(found, key=lambda proposal: NAMES.index(proposal.specialist)))
 
 
-def _apart(folder: str, specialist: str, name: str) -> Proposal:
-    """What only a run of the project in `folder` checks."""
-    reason = f"a project of its own: `fixloop run {folder}`"
-    return proposal(specialist, name, (), folder)._replace(reason=reason)
-
-
-def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> list[str]:
-    """The linters of the Python project in `folder` that do not reach it from above."""
-    place = project.directory / folder
+def _lacking(project: PythonProject, folder: str, found: Iterable[Proposal]) -> str:
+    """The linters of the Python project in `folder` that do not reach it from above, with commas."""
+    place, is_below = project.directory / folder, Path(folder).is_relative_to
     inside = python_project(place, toml_of(place / "pyproject.toml"), project.installed)
-    reaching = {
-        each.tool
-        for each in found
-        if not each.check.paths or any(map(Path(folder).is_relative_to, each.check.paths))
-    }
-    return [
-        tool for tool in dict.fromkeys(each.tool for each in python.of_code(inside)) if tool not in reaching
-    ]
+    reaching = {one.tool for one in found if not one.check.paths or any(map(is_below, one.check.paths))}
+    tools = dict.fromkeys(each.tool for each in python.of_code(inside))
+    return ", ".join(tool for tool in tools if tool not in reaching)
 
 
 PYTHON_TOOLS: Final = frozenset(

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from fixloop.files.atomic import read
 from fixloop.repository.git import Git
 from fixloop.repository.tree import CACHES, folders_of, records
 
@@ -43,8 +44,10 @@ def needed_and_ignored(git: Git, tracked: Collection[bytes], directory: Path) ->
         folder, _, name = path.rpartition(b"/")
         if name.endswith(b".mo") and (source := path[:-2] + b"po") in tracked:
             found[path] = source
-        elif folder.endswith(b".egg-info") and _is_of_a_plugin(git.directory / os.fsdecode(folder)):
-            found[path] = b"pytest"
+        elif folder.endswith(b".egg-info"):
+            # pytest reads here which modules of a plugin it rewrites: without it, it warns in the plugin's tests.
+            if b"[pytest11]" in (read(git.directory, f"{os.fsdecode(folder)}/entry_points.txt") or b""):
+                found[path] = b"pytest"
         elif named := MODULE.fullmatch(name):
             # Without the suffix of its kind.
             key = _joined(folder, named[1])
@@ -136,14 +139,6 @@ def _ignored(git: Git) -> Iterator[bytes]:
             folders[:] = [name for name in folders if os.fsdecode(name) not in NOT_ENTERED]
             below = os.path.relpath(place, top)
             yield from (os.path.join(below, name) for name in files)
-
-
-def _is_of_a_plugin(metadata: Path) -> bool:
-    """Whether pytest reads here which of a plugin's modules it rewrites: without it, it warns in the plugin's tests."""
-    try:
-        return "[pytest11]" in (metadata / "entry_points.txt").read_text(errors="replace")
-    except OSError:
-        return False
 
 
 def _joined(folder: bytes, name: bytes) -> bytes:
