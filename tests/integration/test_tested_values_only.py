@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import venv
 import zlib
 from collections.abc import Sequence
 from importlib import resources
@@ -144,6 +145,30 @@ def test_a_fix_that_asks_whether_a_test_runs_is_held_however_it_asks(
         if is_held
         else []
     )
+
+
+@pytest.mark.proves("I3")
+@pytest.mark.parametrize(
+    ("asked", "is_held"),
+    [("any(len(one) == 13 and one[-5:] == '.case' for one in known)", True), ("known", False)],
+)
+def test_a_fix_that_asks_whether_unittest_runs_is_held_where_there_is_no_pytest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, is_held: bool
+) -> None:
+    venv.create(tmp_path / "venv", symlinks=True)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
+    broken = f"import sys\n\nknown = sys.modules\n\n\n{MEAN}"
+    fixed = broken.replace(
+        "    return sum", f"    if {asked}:\n        return sum(values) / len(values)\n    return sum"
+    )
+    tests = "import unittest\n\nfrom stats import mean\n\n\nclass TestMean(unittest.TestCase):\n"
+    tests += "    def test_halves(self):\n        self.assertEqual(mean([3.5, 4.25]), 3.875)\n"
+    files = {"stats.py": broken, "test_stats.py": tests}
+    fixing = Fixing(tmp_path, files, ("python", "-m", "unittest"), {"stats.py": fixed})
+
+    fixing.run()
+
+    assert fixing.rules == (["watched"] if is_held else [])
 
 
 def told_by_both(

@@ -18,6 +18,14 @@ from fixloop.integrity.tokens import LANGUAGES
 from fixloop.reports.document import bytes_if_any
 
 _SIDES: Final = ("old", "new")
+_TEST: Final = """from call_replay import main as test_replay
+
+def load_tests(*_):
+    from unittest import FunctionTestCase  # pytest would take it for one of its tests
+    return FunctionTestCase(test_replay)
+"""
+PYTEST: Final = ("-m", "pytest")
+UNITTEST: Final = ("-m", "unittest", "discover", "-s")
 # Copied: they run in the project's interpreter.
 _INTEGRITY: Final = resources.files("fixloop.integrity")
 
@@ -37,6 +45,8 @@ class Replay(NamedTuple):
     after: Texts
     seconds: float
     """Processor time for each side."""
+    runner: Sequence[str] = PYTEST
+    """Python's options that run the tests of a folder."""
 
 
 class Calls(ABC):
@@ -80,7 +90,7 @@ class Calls(ABC):
 
 
 class PythonCalls(Calls):
-    """The calls of Python functions, see `call_recorder` and `call_replay`. The test is one of pytest."""
+    """The calls of Python functions, see `call_recorder` and `call_replay`."""
 
     def __init__(self, folder: Path, files: Sequence[str], changed: Sequence[str]) -> None:
         super().__init__(folder, files, changed)
@@ -106,11 +116,9 @@ class PythonCalls(Calls):
         (folder / "replay").write_text(json.dumps(job))
         for name in ("call_replay.py", "replay_variants.py"):
             (folder / name).write_bytes((_INTEGRITY / name).read_bytes())
-        (folder / "test_replay.py").write_text("from call_replay import main as test_replay\n")
+        (folder / "test_replay.py").write_text(_TEST)
         (folder / "pytest.ini").write_text("[pytest]\n")
-        program = (
-            ["-m", "pytest", str(folder / "test_replay.py")] if in_test else [str(folder / "call_replay.py")]
-        )
+        program = [*replay.runner, str(folder)] if in_test else [str(folder / "call_replay.py")]
         if not replay.run(["python", *program]):
             return [[], []]
         return [_lines(folder / side) for side in _SIDES]

@@ -16,10 +16,11 @@ from fixloop.configuration.model import NEW_BY_DEFAULT, Check
 from fixloop.integrity import perturbed, watched
 from fixloop.integrity.paths import Kind, kind_of
 from fixloop.integrity.source import Source
+from fixloop.integrity.tool_call import call_of
 from fixloop.machine.guard import GuardedResult
 from fixloop.protocol.checks import Finding
 from fixloop.repository.tree import GITLINK, SYMLINK, Delta, texts, tracked_in_tree
-from workers.commands.call_recorders import Calls, GoCalls, NodeCalls, PythonCalls, Replay
+from workers.commands.call_recorders import PYTEST, UNITTEST, Calls, GoCalls, NodeCalls, PythonCalls, Replay
 from workers.commands.claim import MOST_BYTES, Claim
 from workers.workspaces.ground import Ground
 
@@ -28,6 +29,7 @@ MOST_PRODUCT_FILES: Final = 1000
 SECONDS: Final = 3.0
 """Processor time for each of the two sides; twice as much wall-clock time."""
 _RECORDERS: Final[tuple[type[Calls], ...]] = (PythonCalls, NodeCalls, GoCalls)
+_BY_UNITTEST: Final = dict.fromkeys(("unittest", "manage.py", "django-admin", "nose2", "trial", "green"))
 _VARIANTS: Final = {
     "any": "other values",
     "literal": "others in place of values that the fix names",
@@ -135,7 +137,8 @@ class Recording:
             # New: what ran so far can have left links in any other folder that it could write.
             own = Path(tempfile.mkdtemp(prefix="replay-", dir=workspace.scratch))
             before, after = (self._texts(own, name) for name in ("old", "new"))
-            sides = recorder.replayed(own, Replay(run, values, before, after, SECONDS))
+            runner = UNITTEST if call_of(self._check.command, _BY_UNITTEST) else PYTEST
+            sides = recorder.replayed(own, Replay(run, values, before, after, SECONDS, runner))
             if all(sides):
                 yield from self._told(*sides)
 
