@@ -122,6 +122,27 @@ def test_coverage_below_its_gate_names_the_lines_to_test(tmp_path: Path) -> None
     assert met.outcome is RunOutcome.PASSED
 
 
+@pytest.mark.proves("B68")
+@pytest.mark.parametrize(
+    ("conftest", "module", "location"),
+    [
+        ("import own\n", "def total(:\n    pass\n", "own.py:1"),
+        ("import own\n", "import os\n\nRATE = os.getcwdd()\n", "own.py:3"),
+        ("from own import rate\n", "RATE = 3\n", "tests/conftest.py:1"),
+        ("import own.more\n", "RATE = 3\n", "tests/conftest.py:1"),
+    ],
+)
+def test_code_that_keeps_its_own_conftest_from_loading_is_a_failure_with_its_place(
+    tmp_path: Path, conftest: str, module: str, location: str
+) -> None:
+    files = SHOP | {"tests/conftest.py": conftest, "own.py": module}
+
+    (failure,) = run(written(tmp_path / "project", files), PYTEST).failures
+
+    assert failure.location == location
+    assert "while loading conftest" in failure.message
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [

@@ -77,6 +77,7 @@ _FRAME: Final = re.compile(
     r'File "(?P<python>[^"\n]{1,500})", line (?P<number>\d{1,7})'
     r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5})(?::|,? line )(?P<line>\d{1,7})\b"
 )
+_NOT_IMPORTED: Final = re.compile(r"^E .*(?:No module named|cannot import name .* from) '(\w+)", re.MULTILINE)
 _CHAINED: Final = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):",
@@ -109,6 +110,18 @@ def frames_in(text: str, tree: SourceTree) -> Iterator[Frame]:
         file = tree.relative(found["python"] or found["path"])
         if _FOREIGN.isdisjoint(file.split("/")) and tree.has_file(file):
             yield Frame(file, int(found["number"] or found["line"]))
+
+
+def conftest_error(output: str, tree: SourceTree) -> Frame | None:
+    """The place in the project's own code that keeps pytest from loading a conftest.py; None if it is elsewhere, or if
+    something cannot be imported that is not the project's."""
+    _, _, text = output.partition("ImportError while loading conftest ")
+    if imported := _NOT_IMPORTED.search(text):
+        parts = (f"{folder}{imported[1]}{end}" for folder in ("", "src/") for end in (".py", "/__init__.py"))
+        if not any(map(tree.has_file, parts)):
+            return None
+    last = [found[0] for found in _FRAME.finditer(text)][-1:]
+    return next((frame for each in last for frame in frames_in(each, tree)), None)
 
 
 def deepest(text: str, tree: SourceTree) -> Frame | None:

@@ -20,6 +20,7 @@ from fixloop.reports.output import FAILING, failing_tests, failures_in, whole_fa
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
+from fixloop.reports.tracebacks import conftest_error
 from fixloop.reports.tree import SourceTree
 
 _TAIL_BYTES: Final = 4 * 1024
@@ -101,6 +102,9 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason, is_final=True)
     is_refused = is_wrong_call(run.check.command, run.exit_code, run.output)
     if reason := died(run.check.command, run.exit_code, run.output):
+        if place := conftest_error(run.output, SourceTree(run.workspace)):
+            whole = whole_failure(run.output, run.check.name, " ".join(run.check.command), run.exit_code)
+            return _Verdict(RunOutcome.FAILED, reason, (whole.model_copy(update=place._asdict()),))
         return _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
     # An output that is the report contains what tests print, and its reader knows if nothing ran.
     nothing = "" if run.check.output else checked_nothing(run.check.command, run.output)
