@@ -129,6 +129,25 @@ def test_a_native_traceback_is_shown_without_the_runner_s_frames(root: Path) -> 
     ]
 
 
+def test_what_imports_a_test_is_left_out_of_its_traceback(tmp_path: Path) -> None:
+    text = (
+        "/v/lib/python3.11/site-packages/_pytest/python.py:528: in importtestmodule\n    mod = import_path(\n"
+        "/usr/lib/python3.11/importlib/__init__.py:126: in import_module\n    return _gcd_import(name)\n"
+        "<frozen importlib._bootstrap>:1204: in _gcd_import\n    ???\n"
+        "src/_pytest/own.py:3: in <module>\n    import shop\n"
+        "/v/lib/python3.11/site-packages/other.py:9: in <module>\n    import more\n"
+        "E     File \"/w/shop.py\", line 2\nE       return sum(\nE   SyntaxError: '(' was never closed\n"
+    )
+
+    assert digest(text, SourceTree(tmp_path)).split("\n") == [
+        "src/_pytest/own.py:3: import shop",
+        "/v/lib/python3.11/site-packages/other.py:9: import more",
+        'File "/w/shop.py", line 2',
+        "  return sum(",
+        "SyntaxError: '(' was never closed",
+    ]
+
+
 def test_all_equal_lines_of_a_comparison_are_kept(root: Path) -> None:
     values = "E     - x\nE     + y\nE     - x\n"
     text = f"assert a == b\n>   assert a == b\nE   assert a == b\n{values}\ntests/test_cart.py:4: A"

@@ -27,6 +27,10 @@ _NATIVE: Final = re.compile(r'^\s*File "[^"]{1,500}", line \d{1,7}(?:, in .*)?$'
 _SOURCE: Final = re.compile(r"^\s")
 _DEFINED: Final = re.compile(r"^(?:\s*(?:def |async def |class |@))|^[\w.]+ = <.*>$|^ {4}")
 _CARETS: Final = re.compile(r"^\s*[\^~]+[\s\^~]*$")
+# What imports a test's file, in pytest and in Python.
+_IMPORTING: Final = re.compile(
+    r".*/(?:(?:site|dist)-packages/_pytest|python3\.\d+/importlib)/|<frozen importlib"
+)
 _FOREIGN_STACK: Final = re.compile(
     r"^\s+at .*(?:node_modules|node:)|^\s+node:\S+$"
     r"|^\s+(?:at )?(?:async |new )?[\w.<>]+ \((?:<anonymous>|node:[^)]*)\)$"
@@ -66,7 +70,8 @@ def _of_pytest(rows: list[str]) -> Iterator[_Row]:
     for row in rows:
         place = _PLACE.match(row)
         if frame:
-            yield _Row(f"{frame}: {row.strip()}")
+            if not _IMPORTING.match(frame):
+                yield _Row(f"{frame}: {row.strip()}")
             frame = ""
         elif _ERROR.match(row):
             indent = indent or len(row) - len(row[1:].lstrip())
