@@ -51,7 +51,8 @@ def commands(found: tuple[Proposal, ...]) -> dict[str, str]:
         (
             "c8 --100 node --test",
             "node --test",
-            "node_modules/.bin/c8 --100 node --test-reporter=junit --test-reporter-destination={junit} --test",
+            "node_modules/.bin/c8 --100 node --test-reporter=junit --test-reporter-destination={junit} "
+            "--test-reporter=spec --test-reporter-destination=stdout --test",
         ),
         ("npx --no-install tap", "tap", "node_modules/.bin/tap"),
         ("./node_modules/.bin/ava", "ava", "node_modules/.bin/ava"),
@@ -149,7 +150,8 @@ def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(
         (
             {"build": "tsc", "test": "node --test dist/"},
             "nothing",
-            'npm run build && node --test-reporter=junit "--test-reporter-destination={junit}" --test dist/',
+            'npm run build && node --test-reporter=junit "--test-reporter-destination={junit}" '
+            "--test-reporter=spec --test-reporter-destination=stdout --test dist/",
         ),
     ],
 )
@@ -255,8 +257,9 @@ def test_patterns_that_need_a_shell_are_run_by_one(tmp_path: Path) -> None:
     (found,) = project(tmp_path, {"test": "node --test test/*.js"})
     (quoted,) = project(tmp_path, {"test": "mocha 'test/**/*.js'"})
 
-    reporter = '"--test-reporter-destination={junit}"'
-    assert found.check.command == ("sh", "-c", f"node --test-reporter=junit {reporter} --test test/*.js")
+    reporters = '--test-reporter=junit "--test-reporter-destination={junit}" '
+    reporters += "--test-reporter=spec --test-reporter-destination=stdout"
+    assert found.check.command == ("sh", "-c", f"node {reporters} --test test/*.js")
     assert quoted.check.command[1] == "test/**/*.js"
 
 

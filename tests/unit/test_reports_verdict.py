@@ -445,3 +445,64 @@ def test_a_failing_test_is_reported_with_the_names_of_its_subtests(tmp_path: Pat
 
 def test_a_command_of_no_words_is_judged_too(tmp_path: Path) -> None:
     assert judged(tmp_path, (), 127).outcome is RunOutcome.ERROR
+
+
+STACK = "    at wrapSafe (node:internal/modules/cjs/loader:1464:18)\n    at Object.<anonymous> (/p/test/mean.js:1:60)\n"
+
+
+@pytest.mark.proves("B68")
+@pytest.mark.parametrize(
+    ("said", "location"),
+    [
+        (
+            "\n Exception during run: {root}/mean.js:2\n  return f(0;\n            ^\n\nSyntaxError: missing )\n",
+            "mean.js:2",
+        ),
+        (
+            "file://{root}/mean.js:7\nexport const r = y;\n                 ^\n\nReferenceError: y is not defined\n",
+            "mean.js:7",
+        ),
+        (
+            "file://{root}/mean.js:1\nimport {{ add }} from './add.js';\n         ^^^\n"
+            "SyntaxError: The requested module './add.js' does not provide an export named 'add'\n",
+            "mean.js:1",
+        ),
+        (
+            "file://{root}/mean.js:1\nimport {{ add }} from 'chai';\n         ^^^\n"
+            "SyntaxError: The requested module 'chai' does not provide an export named 'add'\n",
+            "",
+        ),
+        ("Error: Cannot find module 'chai'\nRequire stack:\n- {root}/mean.js\n", ""),
+        ("{root}/node_modules/x/mean.js:2\n  a ?.b\n     ^\n\nSyntaxError: Unexpected token '.'\n", ""),
+        ("{root}/gone.js:2\n  f(0;\n     ^\n\nSyntaxError: missing )\n", ""),
+    ],
+)
+def test_a_runner_that_an_error_in_the_project_s_own_code_ended_is_a_failure_there(
+    tmp_path: Path, said: str, location: str
+) -> None:
+    root, command = written(tmp_path, {"mean.js": "", "node_modules/x/mean.js": ""}), ("mocha", "{junit}")
+
+    result = judged(root, command, 1, said.format(root=root) + STACK)
+
+    assert [failure.location for failure in result.failures] == ([location] if location else [])
+    assert result.outcome is (RunOutcome.FAILED if location else RunOutcome.ERROR)
+    assert all("node:internal" not in failure.message for failure in result.failures)
+
+
+def test_a_file_that_node_could_not_load_says_why(tmp_path: Path) -> None:
+    crash = (
+        "file://{root}/total.js:2\n  f(0;\n     ^\n\nSyntaxError: missing )\n    at node:internal/x:1:2\n\n"
+    )
+    output = f"✔ totals (1.2ms)\nprinted\n✔ {{root}}/a.test.js (3ms)\n{crash}Node.js v20.20.2\n"
+    output += "✖ {root}/total.test.js (26.3ms)\n  'test failed'\n"
+    told = '<failure type="testCodeFailure" message="test failed">\n[Error: test failed] {{ exitCode: 1 }}\n</failure>'
+    report = junit(f'<testcase name="{{root}}/total.test.js" classname="test">{told}</testcase>')
+    root = written(tmp_path, {"total.js": "", "total.test.js": "", "a.test.js": ""})
+
+    (failure,) = judged(
+        root, ("node", "{junit}"), 1, output.format(root=root), {"junit": report.format(root=root)}
+    ).failures
+
+    assert (failure.name, failure.error_type, failure.frame) == ("total.test.js", "SyntaxError", "total.js:2")
+    assert failure.message.startswith("total.js:2\n  f(0;")
+    assert "printed" not in failure.message

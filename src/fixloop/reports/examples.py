@@ -17,7 +17,7 @@ from fixloop.protocol.failures import Failure, FailureRef
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
-from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
+from fixloop.reports.tracebacks import Frame, deepest, deepest_of_test, error_type, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 
 _ERROR: Final = re.compile(r"^E(?= {3}|$)")
@@ -172,8 +172,30 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
     return told
 
 
+def with_crashes(failures: Iterable[Failure], output: str, tree: SourceTree) -> Iterator[Failure]:
+    """A runner's failures; files that Node.js could not load say what they printed, which its report leaves out."""
+    found, said = dict[str, str](), list[str]()
+    for row in output.split("\n"):
+        if ended := _ENDED.match(row):
+            found.setdefault(tree.relative(ended[1]), "\n".join(said).strip("\n"))
+            said.clear()
+        else:
+            said.append(row)
+    for failure in failures:
+        text = found.get(failure.name) if failure.message.startswith(_CRASHED) else ""
+        if text:
+            kind = error_type(None, "", text, failure.error_type)
+            told = {"message": text, "error_type": kind, "frame": str(deepest(text, tree) or "")}
+            failure = failure.model_copy(update=told)
+        yield failure
+
+
+_CRASHED: Final = "test failed\n"
+_ENDED: Final = re.compile(r"[✔✖] (\S+) \(\d[\d.]*ms\)$")
 _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")
-_FOR_REPORTS: Final = re.compile(r"junit_\w+=.*|--(?:test-)?reporter=.*|--cov-fail-under=0|--?json")
+_FOR_REPORTS: Final = re.compile(
+    r"junit_\w+=.*|--(?:test-)?reporter(?:-destination)?=.*|--cov-fail-under=0|--?json"
+)
 _RUNNERS: Final = frozenset(
     ("pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "mocha", "go", "cargo")
 )
@@ -237,7 +259,8 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             # vitest joins suite titles with " > " in a report, and with a space in its filter.
             title = last.replace(" > ", " ")
             return (*runner, *run, file, *(("-t", title) if title and not file.endswith(title) else ()))
-        case "mocha", _ if not last.startswith('"'):  # the name of a hook, which no filter finds
+        # Not the whole check, nor a hook, which no filter finds.
+        case "mocha", _ if failure.name != failure.check and not last.startswith('"'):
             return (*runner, *rest, "-f", failure.name.replace("::", " ", 1))
         case "go", ("test", *options):
             # A word with neither a dot nor a slash is the value of an option, not a package.

@@ -78,6 +78,12 @@ _FRAME: Final = re.compile(
     r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5})(?::|,? line )(?P<line>\d{1,7})\b"
 )
 _NOT_IMPORTED: Final = re.compile(r"^E .*(?:No module named|cannot import name .* from) '(\w+)", re.MULTILINE)
+# A place, its source, where in it, and the error; not that a package lacks what is imported from it.
+_UNCAUGHT: Final = re.compile(
+    r"^(?: *Exception during run: )?(?:file://)?(/\S{1,500}:\d{1,7})\n(?:[^\n]*\n){1,9}? *\^+ *\n\n?"
+    r"(?!.*The requested module '[^./])(?:Uncaught )?\w*Error\b",
+    re.MULTILINE,
+)
 _CHAINED: Final = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):",
@@ -122,6 +128,12 @@ def conftest_error(output: str, tree: SourceTree) -> Frame | None:
             return None
     last = [found[0] for found in _FRAME.finditer(text)][-1:]
     return next((frame for each in last for frame in frames_in(each, tree)), None)
+
+
+def script_error(output: str, tree: SourceTree) -> Frame | None:
+    """The place in the project's own code of the error that ended a script of Node.js, if it could be loaded."""
+    found = _UNCAUGHT.search(output)
+    return next(frames_in(found[1], tree), None) if found else None
 
 
 def deepest(text: str, tree: SourceTree) -> Frame | None:

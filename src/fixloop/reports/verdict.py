@@ -15,12 +15,12 @@ from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.coverage import missed_thresholds
-from fixloop.reports.examples import with_subtests
+from fixloop.reports.examples import digest, with_crashes, with_subtests
 from fixloop.reports.output import FAILING, failing_tests, failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
-from fixloop.reports.tracebacks import conftest_error
+from fixloop.reports.tracebacks import conftest_error, script_error
 from fixloop.reports.tree import SourceTree
 
 _TAIL_BYTES: Final = 4 * 1024
@@ -69,7 +69,7 @@ def judge(
     # Secrets first: a cut could leave half of one.
     named = with_subtests(verdict.failures, run.output)
     failures: list[Failure] = []
-    for failure in named:
+    for failure in with_crashes(named, run.output, SourceTree(workspace)):
         texts = {name: str(getattr(failure, name)) for name in _TEXTS}
         whole = "\n".join(texts.values())
         if hide(whole) != whole:
@@ -102,10 +102,7 @@ def _verdict(run: _Run, read: Mapping[str, Report]) -> _Verdict:
         return _Verdict(RunOutcome.SKIPPED if run.check.optional else RunOutcome.ERROR, reason, is_final=True)
     is_refused = is_wrong_call(run.check.command, run.exit_code, run.output)
     if reason := died(run.check.command, run.exit_code, run.output):
-        if place := conftest_error(run.output, SourceTree(run.workspace)):
-            whole = whole_failure(run.output, run.check.name, " ".join(run.check.command), run.exit_code)
-            return _Verdict(RunOutcome.FAILED, reason, (whole.model_copy(update=place._asdict()),))
-        return _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
+        return _by_own_error(run, reason) or _Verdict(RunOutcome.ERROR, reason, is_final=is_refused)
     # An output that is the report contains what tests print, and its reader knows if nothing ran.
     nothing = "" if run.check.output else checked_nothing(run.check.command, run.output)
     # Some tools silently exit with 0 if the code they are given has moved.
@@ -139,7 +136,8 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     is_spare = run.check.coverage_percent is None or (has_failed and run.exit_code != 0)
     owed = others if others and is_broken and is_spare else read
     if reason := next((each.reason for each in owed.values() if each.outcome is RunOutcome.ERROR), ""):
-        return _Verdict(RunOutcome.ERROR, _with_telling_line(reason, run))
+        told = _with_telling_line(reason, run)
+        return _by_own_error(run, told) or _Verdict(RunOutcome.ERROR, told)
     if run.exit_code != 0 and not any(report.findings for report in owed.values()):
         if missed := missed_thresholds(run.output):
             return _Verdict(RunOutcome.FAILED, f"{len(missed)} figures of coverage are too low", missed)
@@ -160,6 +158,17 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
     if not failures and "coverage" in owed:
         failures = owed["coverage"].failures
     return _Verdict(RunOutcome.FAILED if failed else RunOutcome.PASSED, reasons, failures)
+
+
+def _by_own_error(run: _Run, reason: str) -> _Verdict | None:
+    """The failure of a runner that an error in the project's own code ended before its tests; None for other errors."""
+    tree = SourceTree(run.workspace)
+    place = conftest_error(run.output, tree) or script_error(run.output, tree)
+    if place is None or run.exit_code == 0:
+        return None
+    said = digest(run.output, tree)
+    whole = whole_failure(said, run.check.name, " ".join(run.check.command), run.exit_code)
+    return _Verdict(RunOutcome.FAILED, reason, (whole.model_copy(update=place._asdict()),))
 
 
 def _with_telling_line(reason: str, run: _Run) -> str:
