@@ -472,6 +472,12 @@ STACK = "    at wrapSafe (node:internal/modules/cjs/loader:1464:18)\n    at Obje
             "SyntaxError: The requested module 'chai' does not provide an export named 'add'\n",
             "",
         ),
+        ("\n Exception during run: mean.ts(2,58): error TS1005: ')' expected.\n\n", "mean.ts:2"),
+        (
+            "\n Exception during run: Error: Transform failed with 1 error:\n{root}/mean.ts:2:57: ERROR: Expected\n",
+            "mean.ts:2",
+        ),
+        ("\n Exception during run: mean.ts(1,20): error TS2307: Cannot find module 'chai'\n\n", ""),
         ("Error: Cannot find module 'chai'\nRequire stack:\n- {root}/mean.js\n", ""),
         ("{root}/node_modules/x/mean.js:2\n  a ?.b\n     ^\n\nSyntaxError: Unexpected token '.'\n", ""),
         ("{root}/gone.js:2\n  f(0;\n     ^\n\nSyntaxError: missing )\n", ""),
@@ -480,7 +486,10 @@ STACK = "    at wrapSafe (node:internal/modules/cjs/loader:1464:18)\n    at Obje
 def test_a_runner_that_an_error_in_the_project_s_own_code_ended_is_a_failure_there(
     tmp_path: Path, said: str, location: str
 ) -> None:
-    root, command = written(tmp_path, {"mean.js": "", "node_modules/x/mean.js": ""}), ("mocha", "{junit}")
+    root, command = (
+        written(tmp_path, {"mean.js": "", "mean.ts": "", "node_modules/x/mean.js": ""}),
+        ("mocha", "{junit}"),
+    )
 
     result = judged(root, command, 1, said.format(root=root) + STACK)
 

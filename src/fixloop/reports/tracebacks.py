@@ -78,10 +78,14 @@ _FRAME: Final = re.compile(
     r"|(?<![\w./@+~\\-])(?:file://)?(?P<path>[\w./@+~\\-]{1,500}\.\w{1,5})(?::|,? line )(?P<line>\d{1,7})\b"
 )
 _NOT_IMPORTED: Final = re.compile(r"^E .*(?:No module named|cannot import name .* from) '(\w+)", re.MULTILINE)
-# A place, its source, where in it, and the error; not that a package lacks what is imported from it.
+# A place, its source, where in it, and the error; or as compilers of TypeScript print it. Not that a package lacks what
+# is imported from it, nor that its types are missing.
 _UNCAUGHT: Final = re.compile(
-    r"^(?: *Exception during run: )?(?:file://)?(/\S{1,500}:\d{1,7})\n(?:[^\n]*\n){1,9}? *\^+ *\n\n?"
-    r"(?!.*The requested module '[^./])(?:Uncaught )?\w*Error\b",
+    r"^(?: *Exception during run: )?(?:"
+    r"(?:file://)?(?P<script>/\S{1,500}:\d{1,7})\n(?:[^\n]*\n){1,9}? *\^+ *\n\n?"
+    r"(?!.*The requested module '[^./])(?:Uncaught )?\w*Error\b"
+    r"|(?P<esbuild>/\S{1,500}:\d{1,7}):\d{1,7}: ERROR: "
+    r"|(?P<typescript>\S{1,500}\.[cm]?tsx?\(\d{1,7}),\d{1,7}\): error TS(?!2307|2688|7016))",
     re.MULTILINE,
 )
 _CHAINED: Final = re.compile(
@@ -132,8 +136,8 @@ def conftest_error(output: str, tree: SourceTree) -> Frame | None:
 
 def script_error(output: str, tree: SourceTree) -> Frame | None:
     """The place in the project's own code of the error that ended a script of Node.js, if it could be loaded."""
-    found = _UNCAUGHT.search(output)
-    return next(frames_in(found[1], tree), None) if found else None
+    places = (found[found.lastgroup or 0].replace("(", ":") for found in _UNCAUGHT.finditer(output))
+    return next((frame for place in places for frame in frames_in(place, tree)), None)
 
 
 def deepest(text: str, tree: SourceTree) -> Frame | None:
