@@ -20,6 +20,7 @@ from fixloop.integrity.perturbed import (
     values_of,
 )
 from fixloop.integrity.source import Source
+from fixloop.protocol.state import WorkflowOutcome
 from tests.fixtures.fixing_stage import Fixing
 from workers.commands.call_recorders import NodeCalls, Replay
 
@@ -511,6 +512,16 @@ def test_a_corrected_rule_of_a_run_with_node_is_not_held(tmp_path: Path) -> None
     fixing.run()
 
     assert fixing.rules == []
+
+
+def test_a_test_file_that_node_could_not_load_is_resolved_by_a_fix_of_what_it_loads(tmp_path: Path) -> None:
+    fixed = "export function mean(values) {\n  return values.reduce((a, b) => a + b) / values.length;\n}\n"
+    fixing = by_node(tmp_path, fixed, {"stats.js": fixed.replace("values)", "values", 1)})
+
+    state = fixing.run()
+
+    assert [failure.name for failure in fixing.runs[0].failures] == ["stats.test.js"]
+    assert state.outcome is WorkflowOutcome.SUCCESS
 
 
 BY_TABLE = """

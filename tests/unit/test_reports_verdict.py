@@ -515,3 +515,5 @@ def test_a_file_that_node_could_not_load_says_why(tmp_path: Path) -> None:
     assert (failure.name, failure.error_type, failure.frame) == ("total.test.js", "SyntaxError", "total.js:2")
     assert failure.message.startswith("total.js:2\n  f(0;")
     assert "printed" not in failure.message
+    # A later report does not have the file's name.
+    assert failure.measure

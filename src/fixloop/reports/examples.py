@@ -17,6 +17,7 @@ from fixloop.protocol.failures import Failure, FailureRef
 from fixloop.protocol.grouping import groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
+from fixloop.reports.output import measure_of
 from fixloop.reports.tracebacks import Frame, deepest, deepest_of_test, error_type, frames_in, source_around
 from fixloop.reports.tree import SourceTree
 
@@ -182,11 +183,12 @@ def with_crashes(failures: Iterable[Failure], output: str, tree: SourceTree) -> 
         else:
             said.append(row)
     for failure in failures:
-        text = found.get(failure.name) if failure.message.startswith(_CRASHED) else ""
-        if text:
-            kind = error_type(None, "", text, failure.error_type)
-            told = {"message": text, "error_type": kind, "frame": str(deepest(text, tree) or "")}
-            failure = failure.model_copy(update=told)
+        if failure.message.startswith(_CRASHED) and failure.name == failure.file:
+            text = found.get(failure.name) or failure.message
+            told = {"message": text, "frame": str(deepest(text, tree) or "")}
+            told |= {"error_type": error_type(None, "", text, failure.error_type)}
+            # Measured: no later report has the file's name, by which it would be seen to pass.
+            failure = failure.model_copy(update=told | {"measure": measure_of(text)})
         yield failure
 
 
