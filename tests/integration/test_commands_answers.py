@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision

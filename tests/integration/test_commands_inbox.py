@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.validation.presenter import PRESENTER
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.events import FixFailed, RunFinished

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.events import BlockerSignalled, Cancelled
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.specialists import specialist as slot

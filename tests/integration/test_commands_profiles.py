@@ -9,11 +9,10 @@ import pytest
 import redis
 from rich.console import Console
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.session import Seen, open_session
 from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
-from fixloop.errors import NewerVersion
+from fixloop.errors import ExitCode, NewerVersion
 from fixloop.profiles.cycle.presenter import PRESENTER
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned

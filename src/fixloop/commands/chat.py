@@ -28,9 +28,8 @@ from fixloop.chat.sections import Result, Verdict
 from fixloop.chat.sources import printable, read_source
 from fixloop.chat.tree import CHATS, default_chats, find_chat
 from fixloop.chat.validation import as_json, as_sarif, as_text, examine_all
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, print_text, say
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import ExitCode, RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
 group: Final = typer.Typer(help="Talk in files: twin, architect and engineer.", rich_markup_mode=None)

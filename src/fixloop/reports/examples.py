@@ -13,8 +13,7 @@ from shlex import join
 from typing import Final, NamedTuple
 
 from fixloop.protocol.checks import CheckResult
-from fixloop.protocol.failures import Failure, FailureRef
-from fixloop.protocol.grouping import groups
+from fixloop.protocol.failures import Failure, FailureRef, groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around

@@ -26,8 +26,7 @@ from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, WrongClocks
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
-from fixloop.testing.processes import below, is_stopped, kill, with_clock
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import below, comes, is_stopped, kill, with_clock
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0
