@@ -18,7 +18,7 @@ from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.agent_events import Cancelled
 from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.store.keys import workflow_key
 from fixloop.store.records import Snapshot
 from tests.fixtures.command_stage import PROJECT, Agents, Said, said

@@ -9,11 +9,10 @@ from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
-from fixloop.chat.findings import Finding
 from fixloop.chat.journal import Journal
 from fixloop.chat.message import FileName, Front, Message
 from fixloop.chat.meta import Contract, Meta
-from fixloop.chat.roles import ChatState, Role
+from fixloop.chat.vocabulary import ChatState, Finding, Role
 
 
 def digest(content: bytes) -> str:

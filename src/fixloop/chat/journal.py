@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fixloop.chat.message import stamp
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Role
 
 JOURNAL: Final = ".journal.jsonl"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fixloop.chat.conversation import Source
-from fixloop.chat.findings import Finding
+from fixloop.chat.vocabulary import Finding
 
 MAX_BYTES: Final = 1024 * 1024
 

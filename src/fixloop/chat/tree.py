@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from fixloop.chat.findings import Finding
 from fixloop.chat.message import CHAT_NAME, read_name
 from fixloop.chat.meta import META
 from fixloop.chat.sources import printable
+from fixloop.chat.vocabulary import Finding
 from fixloop.errors import UsageError
 
 CHATS: Final = "theory_api/agents/chats"

@@ -10,8 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fixloop.profile_table import loaded, profile_of, registered
 from fixloop.protocol.draft import Outcome
-from fixloop.protocol.event import Event, read_event
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Event, Moment, read_event
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 

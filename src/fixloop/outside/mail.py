@@ -18,8 +18,8 @@ from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Transition
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Transition
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage
