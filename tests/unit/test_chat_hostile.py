@@ -8,7 +8,7 @@ import pytest
 
 from fixloop.chat.events import Adopted
 from fixloop.chat.journal import JOURNAL, entry
-from fixloop.chat.sources import MAX_BYTES, read_source
+from fixloop.chat.tree import MAX_BYTES, read_source
 from fixloop.chat.validation import examine_all
 from fixloop.chat.vocabulary import Level, errors_of
 from fixloop.errors import UsageError

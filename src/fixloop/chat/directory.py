@@ -21,7 +21,7 @@ from fixloop.chat.journal import JOURNAL, entry, read_journal
 from fixloop.chat.message import CHAT_NAME, read_message, read_name, stamp
 from fixloop.chat.meta import META, new_text, read_meta
 from fixloop.chat.rules import CLOSING_DOCUMENTS
-from fixloop.chat.sources import printable, read_source
+from fixloop.chat.tree import printable, read_source
 from fixloop.chat.vocabulary import ChatState, Role
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.files.atomic import sync, write_new

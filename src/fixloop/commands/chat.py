@@ -23,8 +23,7 @@ from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
 from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict
-from fixloop.chat.sources import printable, read_source
-from fixloop.chat.tree import CHATS, default_chats, find_chat
+from fixloop.chat.tree import CHATS, default_chats, find_chat, printable, read_source
 from fixloop.chat.validation import as_json, as_sarif, as_text, examine_all
 from fixloop.chat.vocabulary import ANSWERS, AREAS, Role, errors_of
 from fixloop.commands.screen import print_json, print_lines, print_text, say
