@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
+from fixloop.chat.conversation import JOURNAL, entry
 from fixloop.chat.events import Adopted
-from fixloop.chat.journal import JOURNAL, entry
 from fixloop.chat.tree import MAX_BYTES, read_source
 from fixloop.chat.validation import examine_all
 from fixloop.chat.vocabulary import Level, errors_of

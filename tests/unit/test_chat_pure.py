@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.chat.channels import Channel, log_findings, tagged, to_user
-from fixloop.chat.journal import Adopted, entry, read_journal
+from fixloop.chat.conversation import Adopted, entry, read_journal
 from fixloop.chat.message import file_name, loose_number, read_name
 from fixloop.chat.meta import Meta
 from fixloop.chat.sections import Result, Verdict, misplaced, missing, results, sections, with_results

@@ -8,8 +8,7 @@ from functools import singledispatch
 from typing import Final
 
 from fixloop.chat import closing, events as ev
-from fixloop.chat.conversation import Conversation, digest
-from fixloop.chat.journal import entry
+from fixloop.chat.conversation import Conversation, digest, entry
 from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
 from fixloop.chat.meta import META, Contract, Meta, with_values
 from fixloop.chat.rules import examine

@@ -16,8 +16,8 @@ from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.failures import Failure, FailureRef, groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
+from fixloop.reports.report import SourceTree
 from fixloop.reports.tracebacks import Frame, deepest_of_test, frames_in, source_around
-from fixloop.reports.tree import SourceTree
 
 _ERROR: Final = re.compile(r"^E(?= {3}|$)")
 _RULE: Final = re.compile(r"^(?:_ )+_?$|^-+ .* -+$|^Traceback \(most recent call last\):$")

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from fixloop.chat.conversation import digest
+from fixloop.chat.conversation import JOURNAL, digest
 from fixloop.chat.directory import Plan as Opening, open_chat, read_chat
-from fixloop.chat.journal import JOURNAL
 from fixloop.chat.rules import examine
 from fixloop.chat.vocabulary import Role
 from fixloop.testing.chat_agent import LAST

@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 from typing import Final, NamedTuple
 
-from fixloop.chat.journal import JOURNAL
+from fixloop.chat.conversation import JOURNAL
 from fixloop.chat.meta import META
 from fixloop.machine.guard_program import is_running
 from fixloop.testing import chat_agent
