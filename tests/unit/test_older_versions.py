@@ -11,7 +11,7 @@ import pytest
 
 from fixloop.engine.hints import arguments
 from fixloop.engine.history import said
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.errors import NewerVersion, ProtocolError
 from fixloop.protocol.event import Moment
 from fixloop.protocol.events import KINDS as EVENT_KINDS, DecisionMade, FixCompleted, Paused, event_from_json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.history import Said, said
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.documents import STATUS_CHANGE, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
