@@ -16,7 +16,7 @@ from fixloop.engine.engine import Engine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.servers.redis_binary import server_binary
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 
 ROOT = Path(__file__).resolve().parent.parent
 BARE_WORKER = (

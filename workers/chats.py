@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from fixloop.chat.directory import apply
 from fixloop.chat.events import MessageWritten
-from fixloop.chat.findings import Level, shown
 from fixloop.chat.message import MAX_SEQ
-from fixloop.chat.roles import Role
 from fixloop.chat.validation import examine_all, summed_up
+from fixloop.chat.vocabulary import Level, Role, shown
 from fixloop.errors import FixloopError
 from fixloop.repository.git import branch_of
 from workers.app import app, taken_for

@@ -1,4 +1,4 @@
-"""Every error a caller can meet, by whose turn it is to act.
+"""Every error a caller can meet, by whose turn it is to act, and the exit codes.
 
     FixloopError
     ├── UsageError            the caller: wrong call, configuration or file      exit 2
@@ -13,19 +13,36 @@ A message says what, with which value, and what to do, in one sentence and witho
 Arguments are positional and plain, so that an error survives pickling through Celery.
 """
 
+from enum import IntEnum
 from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    """Every specialist that runs here passed or was skipped by a person; other commands: done."""
+    WRONG = 1
+    """Aborted or cancelled; commands that examine: something is wrong."""
+    USAGE = 2
+    WAITS = 3
+    """Waits for a decision, for an outside agent's fix without a terminal, or, if not verified, for what is missing."""
+    AWAY = 4
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """The reader of a pipe went away; the code a shell reports."""
 
 
 class FixloopError(Exception):
     """Something fixloop can explain in one sentence."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = ExitCode.WRONG
 
 
 class UsageError(FixloopError):
     """The call, the configuration or a file is wrong; the caller can mend it."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = ExitCode.USAGE
 
 
 class RefusedError(UsageError):
@@ -35,13 +52,13 @@ class RefusedError(UsageError):
 class NotVerifiedError(UsageError):
     """There is something to check, and nothing that can check it here."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code: ClassVar[int] = ExitCode.WAITS
 
 
 class InfrastructureError(FixloopError):
     """A server or tool that fixloop stands on is away."""
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = ExitCode.AWAY
 
 
 class ProtocolError(FixloopError):
@@ -51,7 +68,7 @@ class ProtocolError(FixloopError):
 class NewerVersion(ProtocolError):
     """A newer fixloop wrote it; it was left as it is."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = ExitCode.USAGE
 
 
 class Damaged(ProtocolError):

@@ -9,12 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.errors import NewerVersion
 
-_PACKAGES: Final = {
-    "validation": "fixloop.profiles.validation",
-    "cycle": "fixloop.profiles.cycle",
-    "handoff": "fixloop.profiles.handoff",
-}
-"""By name; each has its record as `REGISTERED`."""
+_NAMES: Final = ("validation", "cycle", "handoff")
+"""Each is a package of `fixloop.profiles`, and has its record as `REGISTERED`."""
 
 
 class Registered(NamedTuple):
@@ -65,15 +61,15 @@ class Registered(NamedTuple):
 
 def names() -> tuple[str, ...]:
     """Of all profiles."""
-    return tuple(_PACKAGES)
+    return _NAMES
 
 
 @cache
 def registered(name: str) -> Registered:
     """The record of a profile. Raises NewerVersion: this version has no such profile."""
-    if name not in _PACKAGES:
+    if name not in _NAMES:
         raise NewerVersion(f"a workflow is of profile {name!r}, which this version does not have; upgrade it")
-    found: Registered = import_module(_PACKAGES[name]).REGISTERED
+    found: Registered = import_module(f"fixloop.profiles.{name}").REGISTERED
     return found
 
 

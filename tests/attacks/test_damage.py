@@ -16,11 +16,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_in
 from fixloop.engine.replay import ADDED
-from fixloop.errors import Damaged
+from fixloop.errors import Damaged, ExitCode
 from fixloop.store import keys
 from fixloop.store.contract import Store
 from fixloop.store.entries import frame_of

@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
+from fixloop.chat.conversation import JOURNAL
 from fixloop.chat.directory import Plan, read_chat
 from fixloop.chat.events import UserAsked
-from fixloop.chat.journal import JOURNAL
 from fixloop.chat.rules import examine
 from fixloop.chat.tree import CHATS
 from tests.attacks.sizes import size

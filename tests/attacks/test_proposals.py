@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.cycle.events import CycleFinished
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.store.redis_store import RedisStore

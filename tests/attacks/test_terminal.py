@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings, strategies 
 
 import fixloop
 from fixloop.chat.channels import Channel, tagged
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Role
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.agent_events import AgentFailed

@@ -9,7 +9,7 @@ from threading import Barrier
 
 from fixloop.chat.directory import apply
 from fixloop.chat.events import MessageWritten
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Role
 from fixloop.errors import RefusedError
 from tests.fixtures.chat_stage import body
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Moment
 from fixloop.protocol.messages import Decision, Escalation, Message, Reason
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Run, State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of
 from fixloop.store.records import Entry

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from fixloop.engine.engine import Engine
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.refusals import NotDue, Unexpected

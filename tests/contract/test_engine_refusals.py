@@ -13,9 +13,8 @@ from fixloop.errors import RefusedError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, Decision
 from fixloop.protocol.refusals import NotDue, Unexpected
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.store.contract import Store
 from tests.fixtures.holdings import Applied, Holding, hold
 from tests.fixtures.script import failure

@@ -12,7 +12,7 @@ import pytest
 from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_named
 from fixloop.errors import RefusedError
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.statefiles.named_files import NamedFiles
 from fixloop.statefiles.rebuild import lost, rebuild
 from fixloop.statefiles.sync import place_of, project

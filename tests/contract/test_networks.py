@@ -14,8 +14,8 @@ import pytest
 
 from fixloop.errors import UsageError
 from fixloop.testing.networks import NamespaceNetwork, Unavailable, namespace_networks, networks
+from fixloop.testing.processes import comes
 from fixloop.testing.relay import Link, Relay
-from fixloop.testing.waiting import comes
 from fixloop.testing.wire import Request
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ import pytest
 
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatEvent, MessageWritten
-from fixloop.chat.findings import errors_of
 from fixloop.chat.message import read_name
 from fixloop.chat.rules import examine
+from fixloop.chat.vocabulary import errors_of
 from fixloop.errors import RefusedError
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, Stage, body, meta
 

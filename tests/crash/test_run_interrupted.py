@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.crash.ledger import EXECUTIONS, ISSUE, change_the_tree, untouched
 from tests.crash.scene import LONGEST_SECONDS, Scene
 from tests.fixtures.patience import slack

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.crash.ledger import EXECUTIONS, ISSUE, STEPS, Step, untouched
 from tests.crash.scene import LONGEST_SECONDS, Ended, Ending, Scene
 from tests.fixtures.repositories import git

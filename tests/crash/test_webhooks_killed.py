@@ -14,7 +14,7 @@ import pytest
 
 from fixloop.serve.published import published
 from fixloop.store.connection import Connection
-from fixloop.store.turns import TURN_SECONDS
+from fixloop.store.locks import TURN_SECONDS
 from fixloop.store.webhooks import Webhooks
 from tests.fixtures.command_stage import Agents, empty_store
 from tests.fixtures.patience import slack

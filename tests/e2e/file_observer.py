@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 from fixloop.engine.profile import Profile
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.statefiles.named_files import read_record
 from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store

@@ -17,8 +17,8 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.protocol.messages import Decision, ErrorNotification, Escalation, Reason
+from fixloop.protocol.specialists import Transition
 from fixloop.protocol.state import Completion, Limits
-from fixloop.protocol.statuses import Transition
 from tests.fixtures.deployment import PROJECT, Deployment, deployed
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import pytest
 
 from fixloop.protocol.events import Cancelled, Continued, FixCompleted, Paused, WorkflowStarted
 from fixloop.protocol.messages import Escalation, Reason
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Completion, Limits
-from fixloop.protocol.statuses import Status
 from fixloop.testing.rehearsal import Answer, undisturbed
 from tests.fixtures.deployment import ROOT, Deployment, deployed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.patience import slack
 from tests.fixtures.redis_server import RedisServer
 from tests.fixtures.serve_process import client_of, serving

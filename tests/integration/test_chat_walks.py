@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from fixloop.chat.events import ChatClosed, ChatEvent, ChatRead, MessageWritten
 from fixloop.chat.message import read_name
-from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, Verdict
+from fixloop.chat.vocabulary import Role
 from fixloop.errors import UsageError
 from tests.fixtures.chat_stage import Stage, body
 

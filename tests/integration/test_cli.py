@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 
 pytestmark = pytest.mark.slow
 

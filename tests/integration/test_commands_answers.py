@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.answers import LIMIT_BYTES
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.rendering import render_answer_format
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Completion, State
-from fixloop.protocol.statuses import Status
 from tests.fixtures.command_stage import Agents, Said, on_redis, said
 
 pytestmark = pytest.mark.slow

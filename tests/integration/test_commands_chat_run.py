@@ -136,7 +136,7 @@ from pathlib import Path
 
 from fixloop.chat.directory import apply
 from fixloop.chat.events import ChatClosed, ChatRead, MessageWritten
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Role
 
 chat, now = Path("chats/0005-dx-gh-sync"), datetime.now(UTC)
 if sys.argv[1] == "close":

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from fixloop.commands.doctor import examine
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.servers.settings import Settings
 from fixloop.store import keys
 from tests.fixtures.command_stage import PROJECT, Agents, Said, on_redis, said

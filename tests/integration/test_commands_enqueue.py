@@ -10,7 +10,7 @@ import redis
 
 import fixloop
 from fixloop.cli import main
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.cycle.state import Cycle
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.command_stage import Said, said

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.session import open_session
 from fixloop.engine.engine import ProfileEngine
+from fixloop.errors import ExitCode
 from fixloop.machine.owner import identity, is_dead_here
 from fixloop.profiles.handoff.engine import HANDOFF
 from fixloop.protocol.agent_events import Cancelled

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fixloop.commands.agent_work import told
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol.agent_events import AgentFailed, Paused

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.validation.presenter import PRESENTER
 from fixloop.protocol.durations import iso_stamp
+from fixloop.protocol.event import Moment
 from fixloop.protocol.events import FixFailed, RunFinished
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import State
 from tests.fixtures.command_stage import Agents, on_redis, said
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.specialists import specialist as slot
 from tests.fixtures.command_stage import Agents, on_redis, said

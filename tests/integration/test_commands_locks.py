@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.session import open_session
-from fixloop.errors import RefusedError
+from fixloop.errors import ExitCode, RefusedError
 from fixloop.profiles.handoff.events import AgentActivated, LockReleased
 from fixloop.profiles.handoff.lock_commands import taken
 from fixloop.profiles.handoff.state import Limits

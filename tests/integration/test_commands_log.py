@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.events import Cancelled, DecisionMade, FixCompleted
 from fixloop.protocol.messages import Decision
 from fixloop.protocol.state import Completion

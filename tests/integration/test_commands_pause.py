@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.events import BlockerSignalled, Cancelled
 from fixloop.protocol.messages import MAIN_AGENT
-from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status, specialist as slot
 from tests.fixtures.command_stage import Agents, on_redis, said
 
 pytestmark = pytest.mark.slow

@@ -9,17 +9,16 @@ import pytest
 import redis
 from rich.console import Console
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.session import Seen, open_session
 from fixloop.commands.watch import follow
 from fixloop.engine.bridging import child_of
-from fixloop.errors import NewerVersion
+from fixloop.errors import ExitCode, NewerVersion
 from fixloop.profiles.cycle.presenter import PRESENTER
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol.agent_events import Cancelled
 from fixloop.protocol.durations import iso_stamp
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.store.keys import workflow_key
 from fixloop.store.records import Snapshot
 from tests.fixtures.command_stage import PROJECT, Agents, Said, said

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.command_stage import Agents, said
 
 pytestmark = pytest.mark.slow

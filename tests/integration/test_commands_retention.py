@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from tests.fixtures.command_stage import PROJECT, Agents, on_redis, said
 
 pytestmark = pytest.mark.slow

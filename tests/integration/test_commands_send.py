@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from tests.fixtures.command_stage import Said, said

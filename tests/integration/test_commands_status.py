@@ -9,12 +9,11 @@ import pytest
 import redis
 from rich.console import Console
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import result_lines
 from fixloop.commands.screen import console
 from fixloop.commands.session import open_session
 from fixloop.commands.watch import follow
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 from fixloop.protocol.checks import Evidence, Unverified
 from fixloop.protocol.events import BlockerSignalled, DecisionMade, FixCompleted, Paused, RunFinished
 from fixloop.protocol.messages import Decision

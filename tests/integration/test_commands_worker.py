@@ -15,11 +15,11 @@ from typing import Final
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.machine.process_name import role_of
 from fixloop.protocol.state import WorkflowOutcome
 from fixloop.store.redis_store import RedisStore
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.ports import free_port
 

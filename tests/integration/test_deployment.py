@@ -21,7 +21,7 @@ from fixloop.servers.keeper import ping
 from fixloop.servers.redis_binary import ServerVersion, installed_servers, server_binary
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.crew import scripted_workflow
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.ports import free_port
 from tests.unit.test_deployment import ROOT, compose
 

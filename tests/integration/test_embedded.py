@@ -20,7 +20,7 @@ from fixloop.errors import InfrastructureError
 from fixloop.servers.embedded import embedded_redis
 from fixloop.servers.redis_binary import read_written_by, server_binary
 from fixloop.servers.redis_place import Place
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.patience import slack
 from tests.unit.golden_schema import FOLDER
 from tests.unit.test_embedded import leftovers

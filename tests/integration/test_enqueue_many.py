@@ -14,7 +14,7 @@ import pytest
 import redis
 
 import fixloop
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.command_stage import said
 from tests.fixtures.redis_server import RedisServer

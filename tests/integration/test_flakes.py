@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.protocol.messages import Decision, Reason
 from fixloop.protocol.state import State, WorkflowOutcome
 from tests.fixtures.command_stage import said

@@ -14,7 +14,7 @@ import pytest
 
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import GuardedResult, mode_in_use, run_guarded
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.patience import slack
 from tests.fixtures.processes import running
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.machine.owner import identity
 from fixloop.repository.snapshot import issues_handed_in
 from fixloop.statefiles.named_files import Files, NamedFiles, Stamp

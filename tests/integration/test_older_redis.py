@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import redis
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.store.contract import Store
 from fixloop.store.keys import workflow_key
 from tests.fixtures.command_stage import Agents, empty_store, said

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from fixloop.machine.guard import RUNNER
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.patience import slack
 from tests.fixtures.processes import running
 from tests.integration import test_guard

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fixloop.commands.exit_codes import ExitCode
-from fixloop.testing.waiting import comes
+from fixloop.errors import ExitCode
+from fixloop.testing.processes import comes
 from tests.fixtures.serve_process import client_of, serving
 
 pytestmark = pytest.mark.slow

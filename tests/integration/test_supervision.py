@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from workers.processes.child import Child
 
 pytestmark = pytest.mark.slow

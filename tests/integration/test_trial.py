@@ -17,7 +17,7 @@ from fixloop.intake.trial import Asked, Tried, try_checks
 from fixloop.machine.attached import taken
 from fixloop.protocol.checks import RunOutcome
 from fixloop.repository.snapshot import Snapshot, take_snapshot
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.configuration_project import executable
 from tests.fixtures.patience import slack
 from tests.fixtures.processes import running

@@ -6,7 +6,7 @@ from fixloop.protocol import messages as msg
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.failures import Comparison, Failure, Severity
 from fixloop.protocol.markdown import unescape
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status
 from tests.parsing.document import Document, Part, UnreadableMessage
 
 

@@ -13,8 +13,8 @@ from fixloop.protocol.messages import (
 )
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render_whole
+from fixloop.protocol.specialists import Status, check_transition
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import Status, check_transition
 from tests.parsing import parse
 
 _READ: set[str] = set()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fixloop.engine.engine import Engine
 from fixloop.protocol import events as ev
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.store.records import Entry, Snapshot
 from fixloop.summary import Summary, summarize
 from tests.fixtures.memory_store import MemoryStore

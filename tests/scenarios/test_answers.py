@@ -8,8 +8,8 @@ from fixloop.protocol.claims import differences
 from fixloop.protocol.messages import FixCompletion, ProtocolViolation, Reason
 from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.rendering import render_answer_format, render_whole
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, BadAnswer, Fix, fails, passes
 from tests.fixtures.validation_stage import Stage
 from tests.parsing import parse

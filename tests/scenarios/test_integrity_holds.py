@@ -6,8 +6,8 @@ from fixloop.commands.outcome import result_lines
 from fixloop.errors import UsageError
 from fixloop.protocol.messages import MAIN_AGENT, USER, FailureReport, Reason
 from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.protocol.ticket import Priority
 from tests.fixtures.script import SILENT, Fix, Result, errs, fails, held, passes
 from tests.fixtures.validation_stage import Stage, replayed

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Moment
 from fixloop.protocol.messages import ErrorNotification, Reason, TimeoutReminder
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import NotDue
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
 from tests.fixtures.validation_stage import Runs, Stage

@@ -14,14 +14,13 @@ from fixloop.engine.replay import audit
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.engine import plain_fields
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Moment
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, Message, RevalidationResult
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.roles import HANDLES
-from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.protocol.specialists import SPECIALISTS, Status
 from fixloop.protocol.state import OperationName, State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.protocol.validation import decide
 from fixloop.store.records import Snapshot
 from tests.fixtures.memory_store import MemoryStore

@@ -7,8 +7,8 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import FixCompletion, Reason, Success
 from fixloop.protocol.refusals import NotDue
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -17,8 +17,8 @@ from fixloop.protocol.messages import (
     Success,
 )
 from fixloop.protocol.rendering import join, render_whole
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import fails, passes
 from tests.fixtures.validation_stage import Stage
 from tests.scenarios.feature_47 import FAILURES, play_feature_47

@@ -5,8 +5,8 @@ import pytest
 from fixloop.protocol import analysis
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.messages import USER, Reason
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.protocol.ticket import Priority
 from tests.fixtures.script import Result, fails, failure, passes
 from tests.fixtures.validation_stage import Stage

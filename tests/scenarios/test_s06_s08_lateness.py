@@ -7,8 +7,8 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixCompletion, Reason, TimeoutReminder
 from fixloop.protocol.refusals import NotDue
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes
 from tests.fixtures.validation_stage import Answers, Stage
 

@@ -4,8 +4,8 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, USER, ErrorNotification, ProtocolViolation, Reason
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, Result, errs, fails, failure, passes
 from tests.fixtures.validation_stage import Answers, Stage
 

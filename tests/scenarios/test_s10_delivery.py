@@ -6,8 +6,8 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, Reason
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import Fix, fails, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -3,8 +3,8 @@
 import pytest
 
 from fixloop.protocol.messages import Reason, Success
+from fixloop.protocol.specialists import Role, Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Role, Status
 from tests.fixtures.script import Fix, Result, fails, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -6,9 +6,8 @@ from fixloop.protocol.failures import Failure
 from fixloop.protocol.log import statistics
 from fixloop.protocol.messages import RevalidationResult, Success
 from fixloop.protocol.rendering import render
-from fixloop.protocol.specialists import NAMES
+from fixloop.protocol.specialists import NAMES, Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, Fix, Result, fails, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -6,8 +6,8 @@ import pytest
 
 from fixloop.chat.channels import log_findings
 from fixloop.chat.events import Adopted
-from fixloop.chat.findings import Finding, Level, errors_of
 from fixloop.chat.validation import title_findings
+from fixloop.chat.vocabulary import Finding, Level, errors_of
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, Stage, body, message, meta
 
 FIRST = ("001-to-engineer.md", message())

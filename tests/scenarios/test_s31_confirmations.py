@@ -7,8 +7,8 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import Reason, RevalidationResult, RevalidationTrigger
+from fixloop.protocol.specialists import Role, Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Role, Status
 from tests.fixtures.script import SILENT, Result, Silent, errs, fails, passes
 from tests.fixtures.validation_stage import Stage
 

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from fixloop.protocol import ids
 from fixloop.protocol.failures import Comparison
 from fixloop.protocol.messages import Body, Message, RevalidationResult
-from fixloop.protocol.specialists import NAMES
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import NAMES, Status
 from fixloop.protocol.ticket import Priority
 
 _BLOCKS: Final = (

@@ -7,9 +7,8 @@ from fixloop.protocol.messages import Decision, ErrorType, Message, Reason
 from fixloop.protocol.outcome import Outcome
 from fixloop.protocol.rendering import render
 from fixloop.protocol.roles import MAY_BRING, ROUTES
-from fixloop.protocol.specialists import SPECIALISTS
+from fixloop.protocol.specialists import EDGES, MAY_SET, SPECIALISTS, Edge, Role, Status
 from fixloop.protocol.state import Limits, OperationName
-from fixloop.protocol.statuses import EDGES, MAY_SET, Edge, Role, Status
 from fixloop.protocol.ticket import Ticket
 from tests.fixtures.message_samples import SAMPLES
 from tests.fixtures.validation_stage import Stage

@@ -17,9 +17,8 @@ from fixloop.machine.guard_program import is_running
 from fixloop.testing import injuries
 from fixloop.testing.injuries import AppliedInjury, InjuryActions
 from fixloop.testing.plan import Boundary, Injury
-from fixloop.testing.processes import below, is_stopped
+from fixloop.testing.processes import below, comes, is_stopped
 from fixloop.testing.relay import Cut, Link
-from fixloop.testing.waiting import comes
 
 # A worker with a guard and a command below it.
 FAMILY = "sh -c 'sleep 60; :'; :"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from fixloop.chat.conversation import JOURNAL
 from fixloop.chat.directory import apply, open_chat, open_with, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatEvent, ChatRead, MessageWritten, Outcome
-from fixloop.chat.journal import JOURNAL
-from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, Verdict
+from fixloop.chat.vocabulary import Role
 from fixloop.errors import RefusedError, UsageError
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, PLAN, START, TWIN, Stage, body, meta
 

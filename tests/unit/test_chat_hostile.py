@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
+from fixloop.chat.conversation import JOURNAL, entry
 from fixloop.chat.events import Adopted
-from fixloop.chat.findings import Level, errors_of
-from fixloop.chat.journal import JOURNAL, entry
-from fixloop.chat.sources import MAX_BYTES, read_source
+from fixloop.chat.tree import MAX_BYTES, read_source
 from fixloop.chat.validation import examine_all
+from fixloop.chat.vocabulary import Level, errors_of
 from fixloop.errors import UsageError
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, START, Stage, message, meta
 

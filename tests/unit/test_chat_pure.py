@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from fixloop.chat.channels import Channel, log_findings, tagged, to_user
-from fixloop.chat.findings import RULES, Finding, Level
-from fixloop.chat.journal import Adopted, entry, read_journal
+from fixloop.chat.conversation import Adopted, entry, read_journal
 from fixloop.chat.message import file_name, loose_number, read_name
 from fixloop.chat.meta import Meta
-from fixloop.chat.roles import TEMPLATES, Role
 from fixloop.chat.sections import Result, Verdict, misplaced, missing, results, sections, with_results
 from fixloop.chat.validation import Examined, as_json, as_sarif, as_text
+from fixloop.chat.vocabulary import RULES, TEMPLATES, Finding, Level, Role
 from fixloop.reports import read_report
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, START, TWIN, body
 from tests.proofs import ROOT

@@ -7,8 +7,8 @@ import pytest
 import typer
 
 from fixloop.cli import main
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.program import app
+from fixloop.errors import ExitCode
 from tests.fixtures.command_stage import said
 
 COMMANDS = typer.main.get_command(app)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Role
 from tests.fixtures.chat_stage import ARCHITECT, ENGINEER, NAME, body, message, meta
 from tests.fixtures.command_stage import Said, said
 

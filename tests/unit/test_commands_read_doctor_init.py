@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fixloop.commands.doctor import Finding
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from tests.fixtures.command_stage import said
 from tests.fixtures.configuration_project import executable
 

@@ -16,9 +16,9 @@ from fixloop.engine.history import said
 from fixloop.engine.replay import audit, replay
 from fixloop.errors import RefusedError
 from fixloop.profiles.validation.presenter import PRESENTER
+from fixloop.protocol.event import Moment
 from fixloop.protocol.events import Cancelled, Continued, DecisionMade, FixCompleted, Paused
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.state import Completion
 from tests.fixtures.command_stage import Agents
 from tests.fixtures.memory_store import MemoryStore

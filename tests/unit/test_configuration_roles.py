@@ -15,7 +15,7 @@ from fixloop.profiles.cycle.decide import decide as decide_cycle
 from fixloop.profiles.cycle.intake import cycle_started
 from fixloop.profiles.handoff.decide import decide as decide_handoff
 from fixloop.profiles.handoff.intake import handoffs_started
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from tests.fixtures.configuration_project import written
 
 NOW = Moment(datetime(2026, 1, 22, tzinfo=UTC), 0.0)

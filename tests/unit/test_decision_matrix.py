@@ -8,8 +8,8 @@ import pytest
 
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT, USER, Decision, Reason
+from fixloop.protocol.specialists import Role, Status
 from fixloop.protocol.state import WorkflowOutcome
-from fixloop.protocol.statuses import Role, Status
 from tests.fixtures.script import SILENT, Fix, fails, passes
 from tests.fixtures.validation_stage import Stage
 from tests.unit import test_decisions as made

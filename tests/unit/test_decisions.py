@@ -8,8 +8,8 @@ import pytest
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import FOUR, ON_A_HOLD, Decision, Reason
+from fixloop.protocol.specialists import Role, Status
 from fixloop.protocol.state import Limits, WorkflowOutcome
-from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.validation import decide
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, held
 from tests.fixtures.validation_stage import Answers, Runs, Stage

@@ -10,7 +10,7 @@ from fixloop.errors import ProtocolError
 from fixloop.protocol import documents
 from fixloop.protocol.log import flow_log, full_log, render_entry
 from fixloop.protocol.rendering import render, render_whole
-from fixloop.protocol.statuses import Role, Status, Transition
+from fixloop.protocol.specialists import Role, Status, Transition
 from tests.examples import at_most
 from tests.fixtures.message_samples import COMPLETION, FIX_REQUEST, NOTHING_CHANGED, REPORT, SAMPLES, START
 from tests.fixtures.script import fails, passes

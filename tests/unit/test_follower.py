@@ -7,7 +7,7 @@ import pytest
 
 from fixloop.serve import follower as module
 from fixloop.serve.follower import MOST_UNREAD, Follower, News
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import comes
 from tests.fixtures.memory_store import MemoryStore
 from tests.fixtures.patience import slack
 from tests.fixtures.store_samples import FLOW, change

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from fixloop.protocol.failures import Failure, FailureRef
-from fixloop.protocol.grouping import common_prefix, groups
+from fixloop.protocol.failures import Failure, FailureRef, common_prefix, groups
 from fixloop.protocol.limits import short_name
 from fixloop.protocol.messages import FixRequest
 from fixloop.protocol.rendering import DELIVERY_CHARACTERS, render_delivery

@@ -21,7 +21,7 @@ from fixloop.protocol.messages import (
     Success,
 )
 from fixloop.protocol.rendering import render
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status
 from tests.fixtures.message_samples import COMPLETION, ERROR, ESCALATION, REMINDER, REPORT, VIOLATION, message
 from tests.unit.test_rendering import check_golden
 

@@ -22,8 +22,8 @@ from fixloop.protocol.events import (
 )
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.specialists import Transition
 from fixloop.protocol.state import Completion
-from fixloop.protocol.statuses import Transition
 from tests.fixtures.command_stage import PROJECT, Agents
 from tests.fixtures.memory_store import MemoryStore
 

@@ -7,8 +7,8 @@ import pytest
 from fixloop.protocol import events as ev
 from fixloop.protocol.messages import MAIN_AGENT
 from fixloop.protocol.monitoring import Look, Tick, running, ticks
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, State
-from fixloop.protocol.statuses import Status
 from tests.fixtures.script import SILENT, fails
 from tests.fixtures.validation_stage import START, Stage
 

@@ -14,7 +14,7 @@ from fixloop.engine.engine import ProfileEngine
 from fixloop.engine.profile import profile_named
 from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.statefiles.named_files import Record, read_record, write_record
 from fixloop.statefiles.rebuild import rebuild
 from fixloop.statefiles.rendering import drawn

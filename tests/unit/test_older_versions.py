@@ -11,12 +11,12 @@ import pytest
 
 from fixloop.engine.hints import arguments
 from fixloop.engine.history import said
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.errors import NewerVersion, ProtocolError
+from fixloop.protocol.event import Moment
 from fixloop.protocol.events import KINDS as EVENT_KINDS, DecisionMade, FixCompleted, Paused, event_from_json
 from fixloop.protocol.log import full_log
 from fixloop.protocol.messages import Decision, Message, RevalidationTrigger
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.rendering import render_whole
 from fixloop.protocol.state import SCHEMA_VERSION, Completion, State
 from fixloop.protocol.ticket import Ticket

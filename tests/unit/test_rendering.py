@@ -23,7 +23,7 @@ from fixloop.protocol import durations, markdown
 from fixloop.protocol.failure_report import request_json
 from fixloop.protocol.messages import Message, Reason
 from fixloop.protocol.rendering import fill, render, render_delivery, render_whole
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status
 from tests.fixtures.message_samples import (
     COMPLETION,
     DETECTED,

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from fixloop.protocol.failures import compare, same_failures
 from fixloop.reports.coverage import read_coverage
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import SourceTree
 from tests.fixtures.reports.samples import read, seen
 
 

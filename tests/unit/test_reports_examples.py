@@ -15,8 +15,8 @@ from fixloop.reports.examples import (
     with_subtests,
     without_reports,
 )
+from fixloop.reports.report import SourceTree
 from fixloop.reports.tracebacks import deepest, source_around
-from fixloop.reports.tree import SourceTree
 from tests.fixtures.repositories import write
 
 LONG = """TypeError: Unknown kind

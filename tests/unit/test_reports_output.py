@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from fixloop.protocol.failures import Failure, Severity, same_failures
 from fixloop.reports.examples import narrower
 from fixloop.reports.output import failures_in, measure_of, whole_failure, without_packages
+from fixloop.reports.report import SourceTree
 from fixloop.reports.symptoms import counted
-from fixloop.reports.tree import SourceTree
 from tests.fixtures.reports.samples import written
 
 MYPY = """\

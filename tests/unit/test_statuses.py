@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from fixloop.errors import ProtocolError
-from fixloop.protocol.statuses import EDGES, MAY_SET, TRANSITIONS, Role, Status, check_transition
+from fixloop.protocol.specialists import EDGES, MAY_SET, TRANSITIONS, Role, Status, check_transition
 from tests.unit.protocol_tables import who_may
 
 # Written down from the requirements' text, not from the code.

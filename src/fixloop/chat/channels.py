@@ -10,9 +10,8 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.message import lines_of
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Finding, Level, Role, shown
 from fixloop.machine.terminal_text import visible
 
 TO_USER: Final = ("TO USER:", "STATUS:", "ACTION NEEDED:", "CONTEXT:")

@@ -8,8 +8,8 @@ from typing import Final
 from fixloop.chat.conversation import Conversation, digest
 from fixloop.chat.events import Prepended
 from fixloop.chat.message import Front, front_text, header, lines_of, stamp
-from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result, results
+from fixloop.chat.vocabulary import Role
 
 STATUSES: Final = ("Completed", "Deferred", "Rejected")
 MIGRATIONS: Final = "## Migrated messages"

@@ -17,9 +17,8 @@ from fixloop.chat.conversation import Conversation
 from fixloop.chat.decision import check_unedited
 from fixloop.chat.directory import apply, read_chat
 from fixloop.chat.events import ChatRead, MessageWritten, UserAsked
-from fixloop.chat.findings import errors_of
-from fixloop.chat.roles import Role
 from fixloop.chat.turns import prompt, understood
+from fixloop.chat.vocabulary import Role, errors_of
 from fixloop.errors import RefusedError, UsageError
 from fixloop.machine.guard import run_guarded
 from fixloop.secrets.redaction import Redaction

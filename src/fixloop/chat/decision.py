@@ -8,14 +8,12 @@ from functools import singledispatch
 from typing import Final
 
 from fixloop.chat import closing, events as ev
-from fixloop.chat.conversation import Conversation, digest
-from fixloop.chat.findings import shown
-from fixloop.chat.journal import entry
+from fixloop.chat.conversation import Conversation, digest, entry
 from fixloop.chat.message import MAX_SEQ, Front, file_name, header, lines_of, rendered, stamp
 from fixloop.chat.meta import META, Contract, Meta, with_values
-from fixloop.chat.roles import CLOSERS, TEMPLATES, ChatState, Role
 from fixloop.chat.rules import examine
 from fixloop.chat.sections import misplaced, missing, sections, with_results
+from fixloop.chat.vocabulary import CLOSERS, TEMPLATES, ChatState, Role, shown
 from fixloop.errors import RefusedError, UsageError
 
 MAX_PURPOSE_CHARACTERS: Final = 200

@@ -14,15 +14,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fixloop.chat.conversation import Conversation, Posted, Source, digest
+from fixloop.chat.conversation import JOURNAL, Conversation, Posted, Source, digest, entry, read_journal
 from fixloop.chat.decision import decide, settle
 from fixloop.chat.events import ChatEvent, Outcome, Prepended, Written
-from fixloop.chat.journal import JOURNAL, entry, read_journal
 from fixloop.chat.message import CHAT_NAME, read_message, read_name, stamp
 from fixloop.chat.meta import META, new_text, read_meta
-from fixloop.chat.roles import ChatState, Role
 from fixloop.chat.rules import CLOSING_DOCUMENTS
-from fixloop.chat.sources import printable, read_source
+from fixloop.chat.tree import printable, read_source
+from fixloop.chat.vocabulary import ChatState, Role
 from fixloop.errors import InfrastructureError, RefusedError, UsageError
 from fixloop.files.atomic import sync, write_new
 from fixloop.files.locks import take

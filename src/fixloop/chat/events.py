@@ -2,8 +2,8 @@
 
 from typing import NamedTuple, TypeAlias
 
-from fixloop.chat.roles import Role
 from fixloop.chat.sections import Result
+from fixloop.chat.vocabulary import Role
 
 
 class ChatRead(NamedTuple):

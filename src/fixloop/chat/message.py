@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from fixloop.chat import string_yaml
-from fixloop.chat.findings import Finding, Level, shown
-from fixloop.chat.roles import Role
 from fixloop.chat.sections import misplaced, missing, sections
+from fixloop.chat.vocabulary import Finding, Level, Role, shown
 
 KEYS: Final = ("from", "to", "chat", "seq", "ts", "purpose")
 """The keys of the front matter, in the order of writing (E7)."""

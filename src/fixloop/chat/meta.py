@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from fixloop.chat import string_yaml
-from fixloop.chat.findings import Finding, shown
-from fixloop.chat.roles import AREAS, ChatState, Role
+from fixloop.chat.vocabulary import AREAS, ChatState, Finding, Role, shown
 
 META: Final = "meta.yaml"
 

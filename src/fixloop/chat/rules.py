@@ -6,10 +6,9 @@ from typing import Final
 
 from fixloop.chat.closing import unproven
 from fixloop.chat.conversation import Conversation, Posted, digest
-from fixloop.chat.findings import Finding, Level, shown
 from fixloop.chat.message import CHAT_NAME, MAX_SEQ, loose_number
 from fixloop.chat.meta import META
-from fixloop.chat.roles import Role
+from fixloop.chat.vocabulary import Finding, Level, Role, shown
 
 CLOSING_DOCUMENTS: Final = ("SUMMARY.md", "DECISION.md")
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from fixloop.chat.roles import OPTIONAL_SECTIONS, TEMPLATES, Role
+from fixloop.chat.vocabulary import OPTIONAL_SECTIONS, TEMPLATES, Role
 
 _TITLES: Final = "|".join(sorted({title for template in TEMPLATES.values() for title in template}))
 _PLAIN: Final = re.compile(rf"({_TITLES})\s*(?:$|[:–—-](?:\s|$))")

@@ -12,9 +12,8 @@ from fixloop.chat.channels import TO_USER
 from fixloop.chat.closing import STATUSES
 from fixloop.chat.conversation import Conversation
 from fixloop.chat.events import ChatClosed, MessageWritten, UserAsked
-from fixloop.chat.findings import shown
 from fixloop.chat.message import file_name, lines_of
-from fixloop.chat.roles import ANSWERS, CLOSERS, OPTIONAL_SECTIONS, TEMPLATES, Role
+from fixloop.chat.vocabulary import ANSWERS, CLOSERS, OPTIONAL_SECTIONS, TEMPLATES, Role, shown
 from fixloop.errors import UsageError
 
 _KEYS: Final = ("purpose", "to", "close")

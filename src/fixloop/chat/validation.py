@@ -10,11 +10,9 @@ from urllib.parse import quote
 from fixloop import __version__
 from fixloop.chat.channels import log_findings
 from fixloop.chat.directory import read_chat
-from fixloop.chat.findings import RULES, Finding, errors_of, shown
-from fixloop.chat.roles import AREAS
 from fixloop.chat.rules import examine
-from fixloop.chat.sources import printable, read_source
-from fixloop.chat.tree import chats_below
+from fixloop.chat.tree import chats_below, printable, read_source
+from fixloop.chat.vocabulary import AREAS, RULES, Finding, errors_of, shown
 from fixloop.errors import UsageError
 
 PLACE: Final = "pull-request"

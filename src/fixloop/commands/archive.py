@@ -7,11 +7,10 @@ from typing import Annotated, Final
 
 from typer import Argument, BadParameter, Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, OnlyProject, open_session
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import ExitCode, RefusedError, UsageError
 from fixloop.machine.owner import identity
 from fixloop.protocol.durations import iso_stamp, stamp
 from fixloop.store.archive.files import archive_at

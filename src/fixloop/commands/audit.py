@@ -9,7 +9,6 @@ from typing import Final
 
 import typer
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import (
     AsJson,
@@ -21,7 +20,7 @@ from fixloop.commands.session import (
     project_folder,
 )
 from fixloop.engine.replay import audit
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import ExitCode, RefusedError, UsageError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.archive.files import archive_at
 

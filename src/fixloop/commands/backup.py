@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from typer import Argument, Exit, Option
 
 from fixloop import __version__
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import prefix_of
 from fixloop.commands.screen import counted, note, say
 from fixloop.commands.session import OnlyProject, open_session
+from fixloop.errors import ExitCode
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store.backup import Header, back_up, header_of, restore, sealed_with
 from fixloop.store.seal import sealing_in

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 from typer import Exit, Option
 
 from fixloop.commands.cheats import new_folder
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say, status_line
 from fixloop.commands.session import AsJson
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 from fixloop.profile_table import names, registered
 
 if TYPE_CHECKING:

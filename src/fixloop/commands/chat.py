@@ -19,18 +19,15 @@ from fixloop.chat.conversation import Conversation
 from fixloop.chat.crew import Crew, Stop, play
 from fixloop.chat.directory import Plan, apply, open_chat, open_with, read_chat
 from fixloop.chat.events import Adopted, ChatClosed, ChatRead, MessageWritten, UserAsked
-from fixloop.chat.findings import errors_of
 from fixloop.chat.message import MAX_SEQ, stamp
 from fixloop.chat.meta import META
-from fixloop.chat.roles import ANSWERS, AREAS, Role
 from fixloop.chat.rules import examine
 from fixloop.chat.sections import Result, Verdict
-from fixloop.chat.sources import printable, read_source
-from fixloop.chat.tree import CHATS, default_chats, find_chat
+from fixloop.chat.tree import CHATS, default_chats, find_chat, printable, read_source
 from fixloop.chat.validation import as_json, as_sarif, as_text, examine_all
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.chat.vocabulary import ANSWERS, AREAS, Role, errors_of
 from fixloop.commands.screen import print_json, print_lines, print_text, say
-from fixloop.errors import RefusedError, UsageError
+from fixloop.errors import ExitCode, RefusedError, UsageError
 from fixloop.repository.git import branch_of
 
 group: Final = typer.Typer(help="Talk in files: twin, architect and engineer.", rich_markup_mode=None)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, row, say, short, show, status_line, table
 from fixloop.commands.session import AsJson
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fixloop.testing.cheats.play import Played
@@ -45,7 +44,7 @@ def cheats(
     """
     # It needs pydantic's models, and no other command does.
     from fixloop.testing.cheats.corpus import OWN, trials
-    from fixloop.testing.cheats.play import play_all
+    from fixloop.testing.cheats.play import End, play_all
 
     asked = (only or "").lower()
     chosen = [
@@ -68,7 +67,11 @@ def cheats(
     if json:
         print_json(document(played) | {"not_tried": [trial.case.name for trial in chosen if trial.missing]})
     else:
-        _show(played)
+        made = table("class", "cases", *(end.value for end in End))
+        for klass in dict.fromkeys(one.trial.klass for one in played):
+            ends = Counter(one.end for one in played if one.trial.klass == klass)
+            row(made, klass, ends.total(), *(ends[end] for end in End))
+        show(made)
         for tool, missing in Counter(trial.missing for trial in chosen if trial.missing).items():
             say(f"{missing} cases were skipped, because {tool} is missing")
         print_lines(*_last_lines(played))
@@ -108,16 +111,6 @@ def document(played: Sequence["Played"]) -> dict[str, Any]:
         ],
         "added_percent": added_percent(played),
     }
-
-
-def _show(played: Sequence["Played"]) -> None:
-    from fixloop.testing.cheats.play import End
-
-    made = table("class", "cases", *(end.value for end in End))
-    for klass in dict.fromkeys(one.trial.klass for one in played):
-        ends = Counter(one.end for one in played if one.trial.klass == klass)
-        row(made, klass, ends.total(), *(ends[end] for end in End))
-    show(made)
 
 
 def _last_lines(played: Sequence["Played"]) -> Iterator[str]:

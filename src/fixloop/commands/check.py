@@ -12,12 +12,11 @@ from typing import Annotated, Any, Final, NamedTuple
 from typer import Argument, Exit, Option
 
 from fixloop.commands.check_files import FORMS, Report, annotations, summary, without_commands
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.run_options import All, BaseRevision, Only
 from fixloop.commands.screen import few, note, print_json, print_lines, print_text, short
 from fixloop.commands.verdict import blocking, exit_code_of, missing_lines, verdict_of
 from fixloop.configuration.model import Configuration
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.hook_files import forget_let_go
 from fixloop.intake.last_check import Kept, LastCheck, keep_check, last_check
@@ -25,8 +24,7 @@ from fixloop.intake.preparation import Prepared, prepare, with_gates_of_base
 from fixloop.intake.recheck import Ran, recheck
 from fixloop.intake.trial import Tried
 from fixloop.protocol.checks import RunOutcome
-from fixloop.protocol.failures import Comparison, Failure, FailureKey, FailureRef, compare
-from fixloop.protocol.grouping import groups
+from fixloop.protocol.failures import Comparison, Failure, FailureKey, FailureRef, compare, groups
 from fixloop.repository.moves import Moves
 from fixloop.repository.snapshot import checkout_tree, mirror_of
 from fixloop.servers.settings import load_settings

@@ -16,11 +16,10 @@ from typing import Annotated, Any, Final, NamedTuple
 import redis
 from typer import Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines, say
 from fixloop.commands.session import AsJson, here, open_session
 from fixloop.configuration.preflight import Preflight, as_document, lines
-from fixloop.errors import FixloopError, InfrastructureError, NotVerifiedError
+from fixloop.errors import ExitCode, FixloopError, InfrastructureError, NotVerifiedError
 from fixloop.intake.frozen_configuration import preflight_at
 from fixloop.intake.hook_files import last_call
 from fixloop.machine.guard import mode_in_use

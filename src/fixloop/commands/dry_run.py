@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.outcome import failure_lines
 from fixloop.commands.screen import note, print_lines, short
 from fixloop.commands.verdict import blocking, exit_code_of, missing_lines, verdict_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Configuration
 from fixloop.configuration.preflight import lines, preflight_of
+from fixloop.errors import ExitCode
 from fixloop.intake.feature import Feature
 from fixloop.intake.frozen_configuration import interpreter_at
 from fixloop.intake.preparation import prepare

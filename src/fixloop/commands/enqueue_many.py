@@ -8,10 +8,9 @@ from pathlib import Path
 
 import typer
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import counted, note, print_lines, say
 from fixloop.commands.session import open_session
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 from fixloop.intake.bulk import enqueue_many
 from fixloop.intake.feature import Feature
 

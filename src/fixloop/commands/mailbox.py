@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 from typer import Argument, Exit, Option
 
 from fixloop.commands import letters
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.lookup import NothingYet, prefix_of
 from fixloop.commands.screen import note, print_json, print_text, say
 from fixloop.commands.session import AsJson, OnlyProject, Session, here, open_session
 from fixloop.configuration.document import read_document
 from fixloop.configuration.place import nearest, shown
-from fixloop.errors import InfrastructureError, UsageError
+from fixloop.errors import ExitCode, InfrastructureError, UsageError
 from fixloop.outside.mail import Mail, arrived, changed, known_agents, waiting
 from fixloop.profile_table import names, registered
 

@@ -12,9 +12,8 @@ from fixloop.protocol.durations import stamp
 from fixloop.protocol.failures import FailureRef, count_of
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import Hold, OpenEscalation, State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 from fixloop.store.records import Snapshot
 
 SHOWN_FAILURES: Final = 20

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.durations import hours_minutes_seconds, minutes_seconds, stamp
+from fixloop.protocol.event import Moment
 from fixloop.protocol.ids import called
-from fixloop.protocol.moment import Moment
 from fixloop.store.contract import Store
 from fixloop.store.records import Entry, Snapshot
 

@@ -4,6 +4,7 @@ Shows no traceback for anything a user or an operator can fix.
 """
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,9 +16,8 @@ from typer import Option
 from typer.core import TyperGroup
 
 from fixloop import __version__
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_lines, print_text, say
-from fixloop.errors import FixloopError, UsageError
+from fixloop.errors import ExitCode, FixloopError, UsageError
 
 _COMMANDS: Final = {
     "run": "run:run",
@@ -59,7 +59,7 @@ _COMMANDS: Final = {
     "runner": "worker:runner",
     "serve": "fixloop.serve.commands:serve",
     "mcp": "fixloop.serve.commands:mcp",
-    "trace": "fixloop.serve.trace_commands:trace",
+    "trace": "fixloop.serve.commands:trace",
     "token": "fixloop.serve.commands:token_group",
     "webhook": "fixloop.serve.webhook_commands:webhook_group",
     "person": "fixloop.serve.commands:person",
@@ -126,7 +126,28 @@ def fixloop(
 
 
 def call(words: Sequence[str]) -> int:
-    """Run the command in `words` and return its exit code. Raises BrokenPipeError if nobody reads its output."""
+    """Run the command in `words` and return its exit code."""
+    # A stream is None if the caller closed it.
+    sys.stdout, sys.stderr = (each or io.StringIO() for each in (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A log may hold what this terminal's encoding has not; that is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _answer(words)
+    except BrokenPipeError:
+        # Nothing more to say, not even when Python flushes at its end.
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError, AttributeError):
+            sys.stdout = io.StringIO()
+        return ExitCode.PIPE_CLOSED
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _answer(words: Sequence[str]) -> int:
+    """The exit code of the command, after its errors. Raises BrokenPipeError if nobody reads its output."""
     try:
         for word in words:
             # What is not text could neither be stored nor looked up; a path may be any bytes.

@@ -5,10 +5,10 @@ from typing import Annotated, Final, Literal
 
 from typer import Argument, Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import print_json, print_lines
 from fixloop.commands.session import AsJson, here
 from fixloop.configuration.values import FailOn
+from fixloop.errors import ExitCode
 from fixloop.protocol.checks import RunOutcome
 from fixloop.reports import as_json, read_report
 

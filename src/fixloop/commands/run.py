@@ -16,14 +16,13 @@ from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
 from fixloop.commands.dry_run import preflight_lines, try_feature
 from fixloop.commands.enqueue_many import hand_in_many
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.files import restore_lost
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.presenter import PASSED, UNVERIFIED, Standing
 from fixloop.commands.screen import note, print_lines, say
 from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session, open_workflow
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
-from fixloop.errors import FixloopError, InfrastructureError, UsageError
+from fixloop.errors import ExitCode, FixloopError, InfrastructureError, UsageError
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import usable
 from fixloop.intake.submission import Enqueued, enqueue

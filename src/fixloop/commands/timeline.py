@@ -8,10 +8,10 @@ from fixloop.commands.screen import short
 from fixloop.engine.history import said
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
+from fixloop.protocol.event import Moment
 from fixloop.protocol.log import title
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.monitoring import Look, Tick, ticks
-from fixloop.protocol.statuses import Status, Transition
+from fixloop.protocol.specialists import Status, Transition
 from fixloop.store.records import Entry
 
 _NOTES: Final = {

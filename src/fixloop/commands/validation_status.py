@@ -13,9 +13,8 @@ from fixloop.commands.verdict import blocking
 from fixloop.protocol.durations import iso_stamp, minutes_seconds, stamp
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.monitoring import running
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Status, specialist as slot
 from fixloop.protocol.state import OperationName, State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 from fixloop.store.records import Snapshot
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import few, short
+from fixloop.errors import ExitCode
 from fixloop.protocol.checks import Evidence, RunOutcome, Unverified
 from fixloop.protocol.failures import count_of
 

@@ -14,12 +14,11 @@ import typer
 from rich.console import Console, Group
 from rich.live import Live
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.presenter import Standing, is_away
 from fixloop.commands.screen import console, print_lines, say, short, styled
 from fixloop.commands.session import Issue, ProjectOption, Seen, Session, open_workflow
 from fixloop.engine.bridging import child_of, has_word_of
-from fixloop.errors import Damaged, InfrastructureError, UsageError
+from fixloop.errors import Damaged, ExitCode, InfrastructureError, UsageError
 
 T = TypeVar("T")
 

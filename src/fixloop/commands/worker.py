@@ -13,11 +13,10 @@ from typing import Annotated, Final, NamedTuple
 
 from typer import Argument, Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.presenter import is_away
 from fixloop.commands.screen import say
 from fixloop.commands.session import Session, open_session
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 from fixloop.machine.health import healths, problems, well
 from fixloop.machine.processes import browser, log_in, supervisor
 from fixloop.profile_table import work_queues

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.engine.profile import AnyOutcome, Profile, profile_in, profile_named
 from fixloop.errors import Damaged, FixloopError, NewerVersion, ProtocolError
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.entries import digest_of

@@ -7,8 +7,8 @@ from typing import Any
 from fixloop.protocol.checks import Unverified
 from fixloop.protocol.failures import FailureRef
 from fixloop.protocol.messages import Decision, Reason
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import SpecialistState, State
-from fixloop.protocol.statuses import Status
 
 MOST_ISSUES = 50
 """The most issues listed in one answer; the number of further ones is added."""

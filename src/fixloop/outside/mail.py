@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fixloop.engine.engine import Engine
 from fixloop.engine.history import Said, said
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.documents import STATUS_CHANGE, change_uid
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
@@ -18,8 +18,8 @@ from fixloop.protocol.messages import MAIN_AGENT, Message
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Transition
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Transition
 from fixloop.store.contract import Store
 from fixloop.store.damage import reading
 from fixloop.store.records import RejectedMessage

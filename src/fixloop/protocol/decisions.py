@@ -10,9 +10,8 @@ from fixloop.protocol.messages import MAIN_AGENT, Decision, Reason
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Role, Status, specialist as slot
 from fixloop.protocol.state import Completion, OpenEscalation, OperationName, WorkflowOutcome
-from fixloop.protocol.statuses import Role, Status
 
 # A year: more is a typing error, and no number means no limit.
 LONGEST_MINUTES: Final = 366 * 24 * 60

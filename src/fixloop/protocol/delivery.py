@@ -12,8 +12,8 @@ from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import NotDue
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Status
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 RECEIPT_DEADLINE: Final = "receipt"
 """The deadline for the receipt of an agent with `acks = true` (A70)."""

@@ -14,8 +14,8 @@ from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import FixCompletion, Message
 from fixloop.protocol.monitoring import TICK_SECONDS
 from fixloop.protocol.rendering import fill
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Role, Transition
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Transition
 
 
 def status_change(change: Transition) -> str:

@@ -1,10 +1,27 @@
-"""The value type of states and messages, the envelope of all events, and the events and names every profile shares."""
+"""The value type of states and messages, the envelope of all events, the moment of a decision about one, and the events
+and names every profile shares."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
+
+
+class Moment(NamedTuple):
+    """The time of a decision: wall time for people, engine time for clocks (K34). Nothing here reads a clock: a moment
+    comes from the store, and its holder adds monotonic differences."""
+
+    at: datetime
+    """Aware UTC wall time, as a log shows it."""
+    clock: float
+    """Seconds of engine time, which stands still while the engine is away; limits are measured in it."""
+
+    def plus(self, seconds: float) -> "Moment":
+        """This moment `seconds` later, on both clocks."""
+        return Moment(self.at + timedelta(seconds=seconds), self.clock + seconds)
+
 
 ORCHESTRATOR: Final = "orchestrator"
 USER: Final = "user"

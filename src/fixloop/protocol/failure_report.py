@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from fixloop.errors import ProtocolError
 from fixloop.protocol import analysis, diagnosis
-from fixloop.protocol.failures import Failure, FailureRef
-from fixloop.protocol.grouping import groups
+from fixloop.protocol.failures import Failure, FailureRef, groups
 from fixloop.protocol.messages import Attempt, FailureReport, FixItem, FixRequest, Message
 from fixloop.protocol.notices import next_phase
 from fixloop.protocol.specialists import Specialist

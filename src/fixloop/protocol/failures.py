@@ -1,13 +1,15 @@
-"""Failures that checks found, and the comparison of two runs' failures (K7, B41-B43).
+"""Failures that checks found, the comparison of two runs' failures (K7, B41-B43), and groups with a common cause.
 
 A failure's key is (file, name, error type): line and message change while the fault stays. For a failure that stands
-for a whole measurement, the key includes the measure.
+for a whole measurement, the key includes the measure. Failures with the same error at the same place of the project's
+own code have a common cause; groups use only what the history keeps, so that any run can be regrouped.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -160,3 +162,36 @@ def same_failures(runs: Sequence[Iterable[FailureKey]]) -> bool:
 
 def _names(found: Counter[FailureKey]) -> tuple[str, ...]:
     return tuple(key.name for key in sorted(found.elements()))
+
+
+_VALUE: Final = re.compile(
+    r"'[^'\n]{0,500}'|\"[^\"\n]{0,500}\"|`[^`\n]{0,500}`|\b0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?"
+)
+
+
+def groups(failures: Iterable[FailureRef]) -> list[list[int]]:
+    """Groups of failures with the same error at the same place, as positions in the run from 0: the largest group
+    first, equal sizes in their order. A group's first failure is its example."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for position, failure in enumerate(failures):
+        found.setdefault(_key(failure), []).append(position)
+    return sorted(found.values(), key=lambda positions: (-len(positions), positions[0]))
+
+
+def _key(failure: FailureRef) -> tuple[str, str]:
+    # A test's key is its error without values and its deepest frame; a rule's findings are one group, wherever they
+    # are. Only the beginning of an error is certain to be kept on one line.
+    error = _VALUE.sub("#", failure.error[:80])
+    if failure.frame:
+        return error, failure.frame
+    return "" if "::" not in failure.name and failure.line is not None else error, failure.name
+
+
+def common_prefix(names: Sequence[str]) -> str:
+    """The common prefix of `names`, up to the last `::` or `/`; empty for a single name."""
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    test, folder = first.rfind("::", 0, length), first.rfind("/", 0, length)
+    return first[: max(test + 2 if test >= 0 else 0, folder + 1)]

@@ -9,9 +9,8 @@ from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Role, Status, specialist as slot
 from fixloop.protocol.state import Completion, OperationName, PendingError, SpecialistState
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Role, Status
 
 LAST_LINES = 3
 LAST_CHARACTERS = 300

@@ -21,7 +21,7 @@ from pydantic import (
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Comparison, Failure, Severity
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.ticket import Priority
 
 ORCHESTRATOR: Final = "@validation-orchestrator"

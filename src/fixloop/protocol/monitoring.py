@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fixloop.protocol.messages import MAIN_AGENT
+from fixloop.protocol.specialists import WITH_MAIN_AGENT, Status
 from fixloop.protocol.state import OperationName, State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT, Status
 
 TICK_SECONDS: Final = 120.0
 """The interval of the checks on the main agent's status (B30)."""

@@ -4,9 +4,8 @@ from fixloop.protocol import diagnosis, ids
 from fixloop.protocol.checks import Finding
 from fixloop.protocol.messages import MAIN_AGENT, ErrorNotification, ErrorType, Escalation, Reason
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE, specialist as slot
+from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE, Role, Status, specialist as slot
 from fixloop.protocol.state import OpenEscalation, OperationName, PendingError, State
-from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.ticket import Priority
 
 

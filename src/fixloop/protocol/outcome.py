@@ -3,11 +3,10 @@
 from typing import Any, Final, TypeAlias
 
 from fixloop.protocol import draft, ids, state as states
+from fixloop.protocol.event import Moment
 from fixloop.protocol.messages import ORCHESTRATOR, Body, Message, priority_of
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.roles import check_route
-from fixloop.protocol.specialists import specialist as slot
-from fixloop.protocol.statuses import Role, Status, Transition, check_transition
+from fixloop.protocol.specialists import Role, Status, Transition, check_transition, specialist as slot
 from fixloop.protocol.ticket import Priority, Ticket
 
 CONTROL_STEPS: Final = frozenset({"report", "deliver", "escalate"})

@@ -7,8 +7,8 @@ delivery is; a refusal is final and kept in the state, for `status` and the last
 from fixloop.protocol.events import BranchPushed
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 
 
 def ask_or_end(draft: Draft) -> None:

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from fixloop.protocol import durations, markdown
-from fixloop.protocol.failures import Severity
-from fixloop.protocol.grouping import common_prefix
+from fixloop.protocol.failures import Severity, common_prefix
 from fixloop.protocol.markdown import Verbatim
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, FailureReport, Message, RevalidationResult
 from fixloop.protocol.specialists import SPECIALISTS

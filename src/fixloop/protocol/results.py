@@ -7,9 +7,8 @@ from fixloop.protocol.failures import Failure, FailureRef, count_of
 from fixloop.protocol.notices import escalate, next_phase, say_recovered, specialist_error
 from fixloop.protocol.outcome import Draft
 from fixloop.protocol.refusals import Unexpected
-from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE, specialist as slot
+from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE, Role, Status, specialist as slot
 from fixloop.protocol.state import OpenEscalation, OperationName, PendingError, Run, State
-from fixloop.protocol.statuses import Role, Status
 from fixloop.protocol.ticket import Priority
 
 NAMED_TESTS = 10

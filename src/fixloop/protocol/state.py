@@ -14,8 +14,7 @@ from fixloop.protocol.checks import Evidence, Finding, Unverified
 from fixloop.protocol.event import Value
 from fixloop.protocol.failures import Failure, FailureRef, Severity
 from fixloop.protocol.messages import Decision, ErrorType, Reason
-from fixloop.protocol.specialists import SPECIALISTS
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import SPECIALISTS, Status
 
 SCHEMA_VERSION: Final = 2
 """Raised with the first change of state, events, messages or tickets after a release. An older fixloop would drop

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeVar, cast
 from fixloop.errors import UsageError
 from fixloop.protocol import decisions, delivery, events as ev, fixes, push, results, timers
 from fixloop.protocol.durations import minutes_seconds
-from fixloop.protocol.event import Value
+from fixloop.protocol.event import Moment, Value
 from fixloop.protocol.ids import called
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.outcome import Draft, Outcome
 from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.roles import check_party

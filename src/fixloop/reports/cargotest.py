@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fixloop.protocol.limits import clean
-from fixloop.reports.report import Report, Tests, Unusable, place_in
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import Report, SourceTree, Tests, Unusable, place_in
 
 BUILD: Final = "build"
 """The name of build errors: the build, which passes if there are none."""

@@ -13,8 +13,7 @@ from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.limits import MAX_FAILURES
 from fixloop.reports.document import json_object
-from fixloop.reports.report import Report, Unusable, failure_of
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import Report, SourceTree, Unusable, failure_of
 
 NAME: Final = "coverage"
 """The name of the failure that represents the whole measurement (G24)."""

@@ -13,13 +13,12 @@ from shlex import join
 from typing import Final, NamedTuple
 
 from fixloop.protocol.checks import CheckResult
-from fixloop.protocol.failures import Failure, FailureRef
-from fixloop.protocol.grouping import groups
+from fixloop.protocol.failures import Failure, FailureRef, groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
 from fixloop.reports.output import measure_of
+from fixloop.reports.report import SourceTree
 from fixloop.reports.tracebacks import Frame, deepest, deepest_of_test, error_type, frames_in, source_around
-from fixloop.reports.tree import SourceTree
 
 _ERROR: Final = re.compile(r"^E(?= {3}|$)")
 _RULE: Final = re.compile(r"^(?:_ )+_?$|^-+ .* -+$|^Traceback \(most recent call last\):$")

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fixloop.reports.report import Report, Tests, Unusable, place_in
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import Report, SourceTree, Tests, Unusable, place_in
 
 _ENDS: Final = {"pass", "fail", "skip"}
 _BROKEN: Final = re.compile(r"FAIL\s+(\S+) \[((?:build|setup) failed)\]")

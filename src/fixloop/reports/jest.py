@@ -8,9 +8,8 @@ from typing import Final
 
 from fixloop.protocol.limits import clean
 from fixloop.reports.document import json_object
-from fixloop.reports.report import Report, Tests, Unusable
+from fixloop.reports.report import Report, SourceTree, Tests, Unusable
 from fixloop.reports.tracebacks import line_in
-from fixloop.reports.tree import SourceTree
 
 _ENDS: Final = {"passed", "failed", "pending", "skipped", "todo", "disabled"}
 _KIND: Final = re.compile(r"\s*(?:Uncaught )?([A-Za-z_$][\w$.]{0,100}(?:Error|Exception))\b")

@@ -17,9 +17,8 @@ from defusedxml.ElementTree import iterparse  # type: ignore[import-untyped, unu
 
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.limits import one_line, short_name
-from fixloop.reports.report import Report, Tests, Unusable
+from fixloop.reports.report import Report, SourceTree, Tests, Unusable
 from fixloop.reports.testcase import read_case, suite_failure
-from fixloop.reports.tree import SourceTree
 
 _SUITES: Final = frozenset({"testsuite", "testsuites"})
 _FAULTS: Final = frozenset({"failure", "error"})

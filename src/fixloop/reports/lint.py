@@ -10,8 +10,7 @@ from typing import Any
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean
 from fixloop.reports.document import json_object
-from fixloop.reports.report import Report, Unusable, finding, findings_report
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import Report, SourceTree, Unusable, finding, findings_report
 
 
 def read_eslint(content: bytes, tree: SourceTree) -> Report:

@@ -16,9 +16,8 @@ from urllib.parse import unquote
 
 from fixloop.protocol.failures import Failure, Severity
 from fixloop.protocol.limits import MAX_FAILURES, cut, one_line
-from fixloop.reports.report import failure_of, finding, place_in
+from fixloop.reports.report import SourceTree, failure_of, finding, place_in
 from fixloop.reports.tracebacks import deepest, error_type, frames_in, line_in
-from fixloop.reports.tree import SourceTree
 
 _PRINTED: Final = tomllib.loads(Path(__file__).with_name("symptoms.toml").read_text("utf-8"))
 _FORMS: Final[dict[str, re.Pattern[str]]] = {

@@ -19,9 +19,8 @@ from fixloop.reports.gotest import read_go_test
 from fixloop.reports.jest import read_jest
 from fixloop.reports.junit import read_junit
 from fixloop.reports.lint import read_clippy, read_eslint
-from fixloop.reports.report import Report, Unusable
+from fixloop.reports.report import Report, SourceTree, Unusable
 from fixloop.reports.sarif import read_sarif
-from fixloop.reports.tree import SourceTree
 
 KINDS: Final = (*PLACEHOLDERS, *OUTPUTS)
 _READERS: Final[Mapping[str, Callable[[bytes, SourceTree], Report]]] = {

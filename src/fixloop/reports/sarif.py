@@ -17,9 +17,8 @@ from fixloop.protocol.checks import Counts, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import MAX_FAILURES, clean, one_line, short_name
 from fixloop.reports.document import json_object
-from fixloop.reports.report import Report, Unusable
+from fixloop.reports.report import Report, SourceTree, Unusable
 from fixloop.reports.sarif_model import LEVELS, ArtifactLocation, Finding, Rule
-from fixloop.reports.tree import SourceTree
 
 _SUGGESTION_BYTES: Final = 300
 _PLACEHOLDER: Final = re.compile(r"\{(\d{1,3})\}")

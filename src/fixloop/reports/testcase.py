@@ -14,9 +14,8 @@ from junitparser import xunit2
 from fixloop.protocol.checks import RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import CONTEXT_BYTES, cut, plain, short_name
-from fixloop.reports.report import failure_of, place_in
+from fixloop.reports.report import SourceTree, failure_of, place_in
 from fixloop.reports.tracebacks import deepest, error_type, frames_in, line_in, raised_in
-from fixloop.reports.tree import SourceTree
 
 # Values that GoogleTest and CTest write as an attribute; others write an element.
 _NOT_RUN: Final = frozenset({"notrun", "disabled", "skipped", "suppressed", "ignored"})

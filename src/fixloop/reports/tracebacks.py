@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fixloop.protocol.limits import cut
-from fixloop.reports.tree import SourceTree
+from fixloop.reports.report import SourceTree
 from fixloop.repository.change import is_test
 
 _EXCERPT: Final = 4096

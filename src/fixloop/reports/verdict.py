@@ -18,10 +18,9 @@ from fixloop.reports.coverage import missed_thresholds
 from fixloop.reports.examples import digest, with_crashes, with_subtests
 from fixloop.reports.output import FAILING, failing_tests, failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
-from fixloop.reports.report import Report
+from fixloop.reports.report import Report, SourceTree
 from fixloop.reports.symptoms import cannot_run, checked_nothing, counted, died, is_wrong_call
 from fixloop.reports.tracebacks import conftest_error, script_error
-from fixloop.reports.tree import SourceTree
 
 _TAIL_BYTES: Final = 4 * 1024
 _TEXTS: Final = ("name", "file", "error_type", "message", "context", "suggestion", "frame", "source", "rerun")

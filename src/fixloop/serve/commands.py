@@ -1,4 +1,4 @@
-"""`serve`, and its users: `token` and `person`."""
+"""`serve`, its users (`token` and `person`), and `trace`: a workflow as spans of OpenTelemetry."""
 
 import getpass
 import os
@@ -12,12 +12,14 @@ import typer
 from typer import Argument, Option
 
 from fixloop.commands.screen import note, print_json, print_lines, row, say, show, table
-from fixloop.commands.session import AsJson, Session, open_session
+from fixloop.commands.session import AsJson, Issue, ProjectOption, Session, open_session, open_workflow
 from fixloop.commands.worker import working
-from fixloop.errors import UsageError
+from fixloop.errors import InfrastructureError, UsageError
+from fixloop.protocol.tracing import trace_id
 from fixloop.serve.access import ROLES, TERMINAL, Caller, checked_name, checked_projects, scopes_of
 from fixloop.serve.tokens import Tokens
 from fixloop.store.webhooks import Webhooks
+from fixloop.summary.spans import as_json, spans_of
 
 if TYPE_CHECKING:
     from fixloop.serve.notifier import Notifier
@@ -233,3 +235,29 @@ def person(
     )
     People(people).add(name, role, frozenset(project or ()), password)
     note(f"{name} is in {people} as {role}")
+
+
+def trace(
+    issue: Issue,
+    otlp: Annotated[
+        str, Option(metavar="URL", help="Send it to this collector, such as http://localhost:4318.")
+    ] = "",
+    project: ProjectOption = None,
+) -> None:
+    """
+    Print a workflow as a trace, in JSON. Phases, runs, fixes and waits are timed spans.
+
+    Checks and fixers get the id of their span as TRACEPARENT. `fixloop serve --otlp` sends every ended workflow.
+    """
+    with open_workflow(issue, project) as (session, workflow):
+        found = session.stored(workflow)
+        now = None if found.fields.get("outcome") else found.moment
+        spans = spans_of(workflow, found.fields, session.store.history(workflow), now)
+    if not otlp:
+        print_json({"workflow_id": workflow, "spans": as_json(spans, trace_id(workflow))})
+        return
+    with extra("otel", "--otlp"):
+        from fixloop.serve.traces import Collector
+    if not Collector(otlp).take([(workflow, spans)]):
+        raise InfrastructureError(f"the collector at {otlp} did not take the trace; is its address right?")
+    note(f"{len(spans)} spans were sent to {otlp}")

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from uvicorn import Config, Server
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from fixloop.commands.exit_codes import ExitCode
+from fixloop.errors import ExitCode
 
 HEAD_SECONDS = 10.0
 MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2

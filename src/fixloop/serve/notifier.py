@@ -25,7 +25,7 @@ from fixloop.serve.service import DECIDABLE, Service
 from fixloop.serve.tokens import Link
 from fixloop.store import keys
 from fixloop.store.connection import Connection
-from fixloop.store.turns import Turns
+from fixloop.store.locks import Turns
 
 log = logging.getLogger("fixloop.serve")
 

@@ -28,7 +28,7 @@ from fixloop.serve.follower import Follower
 from fixloop.store import keys
 from fixloop.store.connection import Connection
 from fixloop.store.contract import Store
-from fixloop.store.turns import Turns
+from fixloop.store.locks import Turns
 from fixloop.summary.spans import Span, spans_of
 
 log = logging.getLogger("fixloop.serve")

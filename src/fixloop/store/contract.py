@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from fixloop.errors import ProtocolError, UsageError
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import records as rec
 from fixloop.store.keys import number_of

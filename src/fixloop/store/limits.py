@@ -30,14 +30,3 @@ FORGOTTEN_AT_MOST: Final = 1_000_000
 """The most fencing numbers that a restarted Redis may have given out and lost; `fence.lua` has the same."""
 CHANGES_KEPT: Final = 1000
 """Per shard, at least: enough for a reader that was away for a few seconds of 50 busy workers."""
-
-SCRIPT_LIMITS: Final = {
-    "AWAY_AFTER": AWAY_AFTER,
-    "SEND_AGAIN": SEND_AGAIN,
-    "DAMAGED_AGAIN": DAMAGED_AGAIN,
-    "OVERTAKEN_BY": OVERTAKEN_BY,
-    "UNHEARD_AFTER": UNHEARD_AFTER,
-    "FIRST": FIRST,
-    "DONE_KEPT": DONE_KEPT,
-    "CHANGES_KEPT": CHANGES_KEPT,
-}

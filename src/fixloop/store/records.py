@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from fixloop.errors import ProtocolError
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.packing import NOTHING, Context

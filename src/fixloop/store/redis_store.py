@@ -11,7 +11,7 @@ from functools import partial, wraps
 from typing import Any, Final, TypeVar, cast
 
 from fixloop.errors import Damaged
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import keys, limits, records, replies
 from fixloop.store.chain import RawHistory, named, problems

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from fixloop.errors import Damaged
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.protocol.ticket import Ticket
 from fixloop.store import records
 from fixloop.store.entries import Texts, Written, digest_of

@@ -5,8 +5,13 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final
 
-from fixloop.store.limits import SCRIPT_LIMITS
+from fixloop.store import limits
 
+_LIMITS: Final = (
+    *("AWAY_AFTER", "SEND_AGAIN", "DAMAGED_AGAIN", "OVERTAKEN_BY", "UNHEARD_AFTER"),
+    *("FIRST", "DONE_KEPT", "CHANGES_KEPT"),
+)
+"""Those of the limits that scripts use."""
 _ALONE: Final = ("number", "acquire", "keep")
 _FENCING: Final = ("claim", "commit", "acquire")
 _TAKING: Final = ("claim", "commit")
@@ -19,8 +24,8 @@ def source(name: str) -> str:
     own = "".join(map(_text, (*before, name)))
     if name in _ALONE:
         return own
-    limits = "".join(f"local {limit} = {value}\n" for limit, value in SCRIPT_LIMITS.items())
-    return limits + _text("prelude") + own
+    given = "".join(f"local {name} = {getattr(limits, name)}\n" for name in _LIMITS)
+    return given + _text("prelude") + own
 
 
 @cache

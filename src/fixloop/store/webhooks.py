@@ -14,7 +14,7 @@ from fixloop.errors import UsageError
 from fixloop.protocol.durations import iso_stamp
 from fixloop.store import keys
 from fixloop.store.connection import Connection
-from fixloop.store.turns import Turns
+from fixloop.store.locks import Turns
 
 ROTATION_HOURS: Final = 24
 """How long an earlier secret stays valid together with the new one."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from fixloop.protocol.event import Moment
 from fixloop.protocol.log import title
-from fixloop.protocol.moment import Moment
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
 from fixloop.store.records import Entry

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from fixloop.protocol.checks import Evidence
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import SpecialistState, State
-from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Recorded
 from fixloop.summary.model import Gate, GateState, one_line
 

@@ -9,9 +9,8 @@ from fixloop.protocol import analysis, diagnosis
 from fixloop.protocol.checks import OldFailures
 from fixloop.protocol.failures import FailureRef
 from fixloop.protocol.messages import Reason
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import SpecialistState, State
-from fixloop.protocol.statuses import Status
 from fixloop.summary.history import Artifact, Recorded
 from fixloop.summary.model import Confirmation, Finding, FixRow, OldRow, Phase, RunRow, Times, clean, one_line
 from fixloop.summary.timeline import Activity, EndedRun, Interval, ended_runs

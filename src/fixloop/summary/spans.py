@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Moment
 from fixloop.protocol.tracing import span_id
 from fixloop.store.records import Entry
 from fixloop.summary.history import Recorded, recorded

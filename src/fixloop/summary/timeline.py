@@ -10,9 +10,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from fixloop.protocol.event import Moment
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.moment import Moment
-from fixloop.protocol.statuses import Status
+from fixloop.protocol.specialists import Status
 from fixloop.summary.history import Recorded
 from fixloop.summary.model import Bar, Mark, Phase, one_line
 

@@ -14,11 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from fixloop.chat.conversation import digest
+from fixloop.chat.conversation import JOURNAL, digest
 from fixloop.chat.directory import Plan as Opening, open_chat, read_chat
-from fixloop.chat.journal import JOURNAL
-from fixloop.chat.roles import Role
 from fixloop.chat.rules import examine
+from fixloop.chat.vocabulary import Role
 from fixloop.testing.chat_agent import LAST
 from fixloop.testing.chat_injurer import Chat, ChatInjurer, RunnerHost
 from fixloop.testing.executions import executions_in

@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 from typing import Final, NamedTuple
 
-from fixloop.chat.journal import JOURNAL
+from fixloop.chat.conversation import JOURNAL
 from fixloop.chat.meta import META
 from fixloop.machine.guard_program import is_running
 from fixloop.testing import chat_agent
@@ -26,8 +26,7 @@ from fixloop.testing.executions import Execution
 from fixloop.testing.injuries import AppliedInjury, WrongClocks
 from fixloop.testing.inotify import CREATED, MODIFIED, MOVED_TO, FileChange
 from fixloop.testing.plan import Boundary, Injury, Schedule
-from fixloop.testing.processes import below, is_stopped, kill, with_clock
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import below, comes, is_stopped, kill, with_clock
 
 STOPPED_SECONDS: Final = 1.5
 FULL_SECONDS: Final = 2.0

@@ -1,13 +1,15 @@
 """The processes of a chaos run: a separate Redis and two supervisors, all of which can be killed, stopped and started.
 
-They end with the process that started them: supervisors by their lifeline, Redis by the shell above it.
+They end with the process that started them: supervisors by their lifeline, Redis by the shell above it. Owns the wait
+for conditions by polling.
 """
 
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,7 +26,6 @@ from fixloop.servers.redis_binary import server_binary
 from fixloop.servers.settings import RedisUrls
 from fixloop.testing import clock
 from fixloop.testing.clock import set_clock
-from fixloop.testing.waiting import comes
 
 START_SECONDS: Final = 10.0
 MEMORY: Final = "1gb"
@@ -180,3 +181,13 @@ def below(pid: int, levels: int) -> list[int]:
     for _ in range(levels):
         found = [child for one in found for child in children(one)]
     return sorted(found)
+
+
+def comes(is_so: Callable[[], object], seconds: float = 60.0, step_seconds: float = 0.01) -> bool:
+    """Poll until `is_so` holds; whether it did within `seconds`."""
+    give_up = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(step_seconds)
+    return True

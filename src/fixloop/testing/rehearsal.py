@@ -11,12 +11,12 @@ from types import SimpleNamespace
 from typing import Final, NamedTuple
 
 from fixloop.errors import UsageError
+from fixloop.protocol.event import Moment
 from fixloop.protocol.events import DeadlineReached, Event, FixCompleted, RunFinished
 from fixloop.protocol.log import Statistics, statistics
 from fixloop.protocol.messages import Message
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.specialists import Transition
 from fixloop.protocol.state import State
-from fixloop.protocol.statuses import Transition
 from fixloop.protocol.ticket import Ticket
 from fixloop.protocol.validation import decide
 from fixloop.store.entries import digest_of

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fixloop.engine.history import said
+from fixloop.engine.profile import load_state
 from fixloop.engine.replay import audit
-from fixloop.engine.snapshots import load_state
-from fixloop.protocol.statuses import Transition
+from fixloop.protocol.specialists import Transition
 from fixloop.store.contract import Store
 from fixloop.store.limits import LEASE_SECONDS
 from fixloop.store.records import Entry, Snapshot

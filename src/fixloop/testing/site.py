@@ -30,8 +30,7 @@ from fixloop.testing.injurer import Injurer
 from fixloop.testing.injuries import record
 from fixloop.testing.networks import Network, Networks, networks
 from fixloop.testing.plan import Schedule
-from fixloop.testing.processes import Host, RedisServer
-from fixloop.testing.waiting import comes
+from fixloop.testing.processes import Host, RedisServer, comes
 
 T = TypeVar("T")
 EXECUTIONS: Final = "executions"

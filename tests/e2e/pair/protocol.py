@@ -3,12 +3,10 @@
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from fixloop.engine.profile import Profile, iso
-from fixloop.engine.snapshots import loader
+from fixloop.engine.profile import Profile, iso, loader
 from fixloop.protocol import draft
 from fixloop.protocol.agent_events import Cancelled, EventRefused
-from fixloop.protocol.event import Event, Start, Value, kinds_in
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Event, Moment, Start, Value, kinds_in
 from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.ticket import Ticket
 

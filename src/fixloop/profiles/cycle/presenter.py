@@ -10,7 +10,7 @@ from fixloop.commands import agent_log as spoken, agent_work as work
 from fixloop.commands.presenter import Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import Parts, Row, reported
 from fixloop.commands.screen import row, short, table
-from fixloop.engine.snapshots import loader
+from fixloop.engine.profile import loader
 from fixloop.profiles.cycle.files import state_path
 from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.records import AgentStatus, TaskStatus

@@ -6,8 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fixloop.engine import verdicts
-from fixloop.engine.profile import AnyState
-from fixloop.engine.snapshots import object_in
+from fixloop.engine.profile import AnyState, object_in
 from fixloop.files.atomic import read
 from fixloop.outside.transfer import snapshot_in
 from fixloop.profiles.handoff.engine import HANDOFF

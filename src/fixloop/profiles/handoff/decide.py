@@ -9,8 +9,7 @@ from fixloop.profiles.handoff.routes import AGENTS
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Agent, Handoffs
 from fixloop.protocol import agent_decisions
 from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
-from fixloop.protocol.event import Event
-from fixloop.protocol.moment import Moment
+from fixloop.protocol.event import Event, Moment
 
 DECIDE_VERSION: Final = 2
 """Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""

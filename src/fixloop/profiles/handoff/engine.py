@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from fixloop.engine.profile import Profile
-from fixloop.engine.snapshots import loader
+from fixloop.engine.profile import Profile, loader
 from fixloop.profiles.agents import children_of, own_results, plain_fields, worker_of
 from fixloop.profiles.handoff import events as ev
 from fixloop.profiles.handoff.decide import DECIDE_VERSION, decide

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from fixloop.commands.exit_codes import ExitCode
 from fixloop.commands.screen import note, print_lines
 from fixloop.commands.session import Issue, ProjectOption, Session, open_workflow
-from fixloop.errors import UsageError
+from fixloop.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fixloop.profiles.handoff.records import Lock

@@ -10,7 +10,7 @@ from fixloop.commands import agent_log as spoken, agent_work as work
 from fixloop.commands.presenter import Across, Presenter, Standing, deadline_line
 from fixloop.commands.report_pages import reported
 from fixloop.commands.screen import row, short, table
-from fixloop.engine.snapshots import loader
+from fixloop.engine.profile import loader
 from fixloop.errors import FixloopError
 from fixloop.profiles.handoff.log import line, metrics_line, parts, statistics
 from fixloop.profiles.handoff.questions import ENGINE_REASONS

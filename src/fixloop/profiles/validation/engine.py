@@ -3,8 +3,7 @@
 from typing import Final
 
 from fixloop.engine.history import recorded
-from fixloop.engine.profile import Profile, Told, iso
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import Profile, Told, iso, load_state
 from fixloop.protocol import events as ev
 from fixloop.protocol.delivery import RECEIPT_DEADLINE
 from fixloop.protocol.documents import change_letter

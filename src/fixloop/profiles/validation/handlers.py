@@ -20,8 +20,8 @@ from fixloop.protocol.declining import Kind
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
 from fixloop.protocol.refusals import Repeated
+from fixloop.protocol.specialists import WITH_MAIN_AGENT
 from fixloop.protocol.state import Completion, State
-from fixloop.protocol.statuses import WITH_MAIN_AGENT
 from fixloop.repository import merge
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths

@@ -11,9 +11,8 @@ from fixloop.errors import UsageError
 from fixloop.protocol import documents, log, markdown
 from fixloop.protocol.durations import stamp
 from fixloop.protocol.log import flow_log
-from fixloop.protocol.specialists import specialist as slot
+from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import State, WorkflowOutcome
-from fixloop.protocol.statuses import Status
 
 _RULE: Final = "\n---\n"
 

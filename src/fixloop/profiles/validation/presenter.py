@@ -9,7 +9,7 @@ from fixloop.commands.choices import Choice, choices, fix_choices, no_fixer
 from fixloop.commands.presenter import Logged, Presenter, clock_line
 from fixloop.commands.screen import short
 from fixloop.commands.timeline import happenings
-from fixloop.engine.snapshots import load_state
+from fixloop.engine.profile import load_state
 from fixloop.protocol.durations import iso_stamp
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.ids import called, request_id

@@ -1,10 +1,52 @@
-"""A finding: an error in a chat's file, with file, line, field and value."""
+"""The words of the chat protocol: the participants, the required content of their messages (E6, E16, E21, E26), and
+findings: errors in a chat's file, with file, line, field and value."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
+
+
+class Role(StrEnum):
+    """One of the three that write; also whose turn it is."""
+
+    TWIN = "twin"
+    ARCHITECT = "architect"
+    ENGINEER = "engineer"
+
+
+class ChatState(StrEnum):
+    """Where a chat stands, as its contract says."""
+
+    OPEN = "open"
+    REVIEW = "review"
+    MERGED = "merged"
+    CLOSED = "closed"
+
+
+AREAS: Final = ("rt", "ld", "st", "ui", "dx", "ad", "dc")
+"""Runtime, ledger, storage, user interface, developer experience, adapters, documentation (U6)."""
+
+CLOSERS: Final = (Role.ARCHITECT, Role.TWIN)
+"""The roles that may close a chat (G13)."""
+
+TEMPLATES: Final = {
+    Role.TWIN: ("STATUS", "PLAN", "CHANGESETS", "SMOKE", "RISKS"),
+    Role.ARCHITECT: ("STATUS", "PLAN", "CHANGESETS", "SMOKE", "RISKS", "ASKS"),
+    Role.ENGINEER: (
+        *("STATUS", "OBSERVATIONS", "ANALYSIS", "GATES", "PLAN", "CHANGESETS"),
+        *("DOCS", "SMOKE", "RISKS", "ASKS"),
+    ),
+}
+"""By sender: the sections of a message, in order."""
+
+ANSWERS: Final = {Role.TWIN: Role.ARCHITECT, Role.ARCHITECT: Role.ENGINEER, Role.ENGINEER: Role.ARCHITECT}
+"""By sender: the default recipient."""
+
+OPTIONAL_SECTIONS: Final = ("ASKS",)
+"""Only a blocked sender asks (U7)."""
+
 
 FILE_LEVEL: Final = 0
 """The line of a finding about a whole file."""
