@@ -12,7 +12,7 @@ from fixloop.engine.profile import profile_in
 from fixloop.errors import Damaged, FixloopError, NewerVersion
 from fixloop.intake.feature import Feature
 from fixloop.intake.submission import enqueue
-from fixloop.protocol.refusals import NotDue, Unexpected
+from fixloop.protocol.event import NotDue, Unexpected
 from fixloop.repository.git import without_userinfo
 from fixloop.repository.snapshot import is_url
 from fixloop.servers.settings import load_settings

@@ -12,7 +12,7 @@ from fixloop.engine.engine import Engine
 from fixloop.engine.profile import load_state
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
-from fixloop.protocol.refusals import NotDue, Unexpected
+from fixloop.protocol.event import NotDue, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.broker_url import PRIORITY_STEPS

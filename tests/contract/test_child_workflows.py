@@ -16,10 +16,9 @@ from fixloop.profiles.cycle.engine import CYCLE
 from fixloop.profiles.cycle.phase_result import read_result
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.agent_events import Cancelled, Continued, Paused
-from fixloop.protocol.event import Event
+from fixloop.protocol.event import Event, Repeated, Unexpected
 from fixloop.protocol.events import DecisionMade, ReportDelivered, WorkflowStarted
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.ticket import ATTEND, LOOK_AGAIN_SECONDS, Ticket
 from fixloop.store.contract import Store
 from fixloop.testing import ScriptedCrew

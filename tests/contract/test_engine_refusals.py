@@ -11,8 +11,8 @@ from fixloop.engine.engine import Engine, ProfileApplied
 from fixloop.engine.replay import audit
 from fixloop.errors import RefusedError
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import NotDue, Unexpected
 from fixloop.protocol.messages import MAIN_AGENT, Decision
-from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.specialists import Status, specialist as slot
 from fixloop.protocol.state import Completion, Limits, State, WorkflowOutcome
 from fixloop.store.contract import Store

@@ -8,8 +8,7 @@ from fixloop.engine.replay import audit
 from fixloop.errors import NewerVersion
 from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
-from fixloop.protocol.event import Event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Event, Unexpected
 from tests.fixtures.profile_runs import FLOW, SCRIPTS, run
 from tests.fixtures.store_world import World
 

@@ -11,8 +11,7 @@ from fixloop.engine.engine import ProfileHolding
 from fixloop.outside.mailbox import Letter
 from fixloop.profiles.cycle.events import CycleStarted
 from fixloop.profiles.handoff.events import HandoffsStarted
-from fixloop.protocol.event import Event, Start
-from fixloop.protocol.refusals import Repeated
+from fixloop.protocol.event import Event, Repeated, Start
 from fixloop.statefiles.rendering import drawn
 from fixloop.store.contract import Store
 from fixloop.testing.crew import ScriptedError

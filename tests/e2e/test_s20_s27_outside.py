@@ -19,8 +19,7 @@ from fixloop.profiles.cycle.workers import DEFAULT_GRAPH
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import InvalidReturn, Returned
 from fixloop.profiles.handoff.state import Limits
-from fixloop.protocol.event import Event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Event, Unexpected
 from fixloop.store.redis_store import RedisStore
 from tests.fixtures.crews import AGENTS, Crews, refused
 from tests.fixtures.cycle_stage import reported

@@ -15,6 +15,7 @@ from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import usable
 from fixloop.intake.submission import enqueue
 from fixloop.outside.transfer import keep_bundle, push_branch, snapshot_in
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import (
     BranchPushed,
     Cancelled,
@@ -25,7 +26,6 @@ from fixloop.protocol.events import (
     WorkflowStarted,
 )
 from fixloop.protocol.failures import Failure
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.state import Completion, State, WorkflowOutcome
 from fixloop.protocol.ticket import Ticket

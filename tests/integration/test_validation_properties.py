@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 
 from fixloop.errors import UsageError
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.messages import Decision, Reason
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import WorkflowOutcome
 from tests.fixtures.script import SILENT, Fix
 from tests.fixtures.strategies import ANSWERS, FAILING, RESULTS, SPECIALISTS, TREES, WILD, WORKFLOWS, near

@@ -5,8 +5,8 @@ import pytest
 from fixloop.protocol import events as ev, ids
 from fixloop.protocol.answers import Answer, AnsweredAlready, InvalidAnswer, parse_answer
 from fixloop.protocol.claims import differences
+from fixloop.protocol.event import Repeated
 from fixloop.protocol.messages import FixCompletion, ProtocolViolation, Reason
-from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.rendering import render_answer_format, render_whole
 from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import WorkflowOutcome

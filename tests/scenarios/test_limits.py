@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from fixloop.protocol import events as ev
-from fixloop.protocol.event import Moment
+from fixloop.protocol.event import Moment, NotDue
 from fixloop.protocol.messages import ErrorNotification, Reason, TimeoutReminder
-from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from fixloop.protocol.validation import decide

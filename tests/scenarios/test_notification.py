@@ -8,7 +8,7 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.protocol import agent_events
 from fixloop.protocol.agent_events import AgentFailed
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.ticket import Ticket
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage

@@ -14,9 +14,8 @@ from fixloop.engine.replay import audit
 from fixloop.errors import UsageError
 from fixloop.profiles.validation.engine import plain_fields
 from fixloop.protocol import events as ev
-from fixloop.protocol.event import Moment
+from fixloop.protocol.event import Moment, Unexpected
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixRequest, Message, RevalidationResult
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render, render_whole
 from fixloop.protocol.roles import HANDLES
 from fixloop.protocol.specialists import SPECIALISTS, Status

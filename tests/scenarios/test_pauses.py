@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import NotDue
 from fixloop.protocol.messages import FixCompletion, Reason, Success
-from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, WorkflowOutcome
 from tests.fixtures.script import SILENT, BadAnswer, Fix, errs, fails, passes

@@ -8,7 +8,7 @@ from fixloop.profiles.cycle import events as cyc
 from fixloop.profiles.handoff import events as hnd
 from fixloop.profiles.handoff.returns import Returned
 from fixloop.protocol import agent_events
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
 

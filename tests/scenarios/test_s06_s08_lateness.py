@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fixloop.protocol import events as ev
+from fixloop.protocol.event import NotDue
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER, FixCompletion, Reason, TimeoutReminder
-from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import Limits, OperationName, WorkflowOutcome
 from tests.fixtures.script import SILENT, BadAnswer, Breaks, Fix, errs, fails, passes

@@ -9,7 +9,7 @@ from fixloop.profiles.handoff.events import DecisionMade, HandoffRejected
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.routes import HandoffStatus
 from fixloop.profiles.handoff.runs import rejection
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 from tests.fixtures.cycle_stage import CycleStage
 from tests.fixtures.handoff_stage import HandoffStage
 

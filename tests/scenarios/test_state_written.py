@@ -7,7 +7,7 @@ import pytest
 from fixloop.profiles.handoff.agent_output import fields_written
 from fixloop.profiles.handoff.events import Answered, StateWritten
 from fixloop.profiles.handoff.files import state_document
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 from tests.fixtures.handoff_stage import SPEC, HandoffStage
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from fixloop.intake.recheck import READING
 from fixloop.profiles.validation.engine import VALIDATION
 from fixloop.protocol.checks import RunOutcome
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import RunFinished
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.servers.settings import load_settings

@@ -19,8 +19,7 @@ from fixloop.engine.engine import ProfileApplied, ProfileEngine, ProfileHolding
 from fixloop.errors import InfrastructureError
 from fixloop.machine.guard import UNCONFINED, Confined, GuardedResult, run_guarded
 from fixloop.outside.mailbox import Letter, Mailboxes
-from fixloop.protocol.event import Event
-from fixloop.protocol.refusals import Repeated, Unexpected
+from fixloop.protocol.event import Event, Repeated, Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store
 from fixloop.store.records import GoesOn

@@ -17,9 +17,8 @@ from fixloop.outside.offer import SNAPSHOT, Offer, offer_run, request_for, run_o
 from fixloop.outside.transfer import bring_work, keep_bundle, snapshot_in
 from fixloop.protocol.agent_events import BranchPushed, Cancelled, Continued, Paused
 from fixloop.protocol.answers import LIMIT_BYTES
-from fixloop.protocol.event import ORCHESTRATOR, USER, Event
+from fixloop.protocol.event import ORCHESTRATOR, USER, Event, Repeated
 from fixloop.protocol.ids import called
-from fixloop.protocol.refusals import Repeated
 from fixloop.repository.change import Change
 from fixloop.repository.copied import copied_paths
 from fixloop.repository.merge import commit_of_directory, merge_checkout, rebased, resolve_descendant

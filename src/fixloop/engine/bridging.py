@@ -13,8 +13,7 @@ from fixloop.engine.profile import AnyOutcome, Profile, profile_in, profile_name
 from fixloop.engine.verdicts import go_on
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.protocol import events as validation
-from fixloop.protocol.event import Start
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Start, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket
 from fixloop.store.contract import Store

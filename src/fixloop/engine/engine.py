@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 from fixloop.engine.profile import AnyOutcome, Profile, S, iso, profile_named
 from fixloop.errors import Damaged, ProtocolError
-from fixloop.protocol.event import Event, Moment, Start
-from fixloop.protocol.refusals import Moved, NotDue, Repeated, Unexpected
+from fixloop.protocol.event import Event, Moment, Moved, NotDue, Repeated, Start, Unexpected
 from fixloop.protocol.state import State
 from fixloop.protocol.ticket import Ticket, attend_ticket
 from fixloop.store.contract import Store, snapshot_of

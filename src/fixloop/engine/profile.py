@@ -16,8 +16,7 @@ from pydantic import BaseModel
 from fixloop.errors import Damaged, NewerVersion
 from fixloop.profile_table import loaded, profile_of, registered
 from fixloop.protocol.draft import Outcome
-from fixloop.protocol.event import Event, Moment, read_event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Event, Moment, Unexpected, read_event
 from fixloop.protocol.state import SCHEMA_VERSION, State
 from fixloop.protocol.ticket import Ticket
 

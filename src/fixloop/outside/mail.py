@@ -13,9 +13,9 @@ from fixloop.engine.history import Said, said
 from fixloop.engine.profile import load_state
 from fixloop.errors import ProtocolError, UsageError
 from fixloop.protocol.documents import STATUS_CHANGE, change_uid
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import Event, FixAcknowledged, ReceiptGiven
 from fixloop.protocol.messages import MAIN_AGENT, Message
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.rendering import render_delivery
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.specialists import WITH_MAIN_AGENT, Transition

@@ -5,8 +5,7 @@ from typing import Any
 
 from fixloop.configuration.settings import VALIDATION_LOOP, Role
 from fixloop.engine.profile import iso
-from fixloop.protocol.event import ORCHESTRATOR, Event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Event, Unexpected
 from fixloop.protocol.ticket import Ticket, work_id
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from fixloop.protocol import agent_events as ev
 from fixloop.protocol.draft import AgentDraft, Outcome
-from fixloop.protocol.event import Moment
-from fixloop.protocol.refusals import NotDue, Repeated, Unexpected
+from fixloop.protocol.event import Moment, NotDue, Repeated, Unexpected
 
 _WHILE_CLOSING: Final = frozenset(("branch-pushed", "cancelled", "paused", "continued"))
 

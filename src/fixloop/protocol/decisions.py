@@ -4,11 +4,11 @@ from typing import Final
 
 from fixloop.errors import UsageError
 from fixloop.protocol import fixes, holds, results
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import Cancelled, DecisionMade, ManualFixDone
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import MAIN_AGENT, Decision, Reason
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.roles import WrongParty
 from fixloop.protocol.specialists import Role, Status, specialist as slot
 from fixloop.protocol.state import Completion, OpenEscalation, OperationName, WorkflowOutcome

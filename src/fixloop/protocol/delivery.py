@@ -7,11 +7,11 @@ what is needed, so that a mailbox can lose everything without harm.
 from typing import Final
 
 from fixloop.protocol import ids
+from fixloop.protocol.event import NotDue
 from fixloop.protocol.events import DeliveryFailed, MessageStored, ReceiptGiven
 from fixloop.protocol.messages import ErrorType, Message, Reason
 from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import WITH_MAIN_AGENT, Status
 from fixloop.protocol.state import Delivery, OperationName, PendingError, Receipt
 

@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from fixloop.protocol import ticket as tickets
 from fixloop.protocol.agent_events import Continued, Paused
-from fixloop.protocol.event import Moment
-from fixloop.protocol.refusals import Moved
+from fixloop.protocol.event import Moment, Moved
 
 S = TypeVar("S", bound=Any)
 M = TypeVar("M")

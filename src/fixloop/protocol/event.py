@@ -1,5 +1,5 @@
-"""The value type of states and messages, the envelope of all events, the moment of a decision about one, and the events
-and names every profile shares."""
+"""The value type of states and messages, the envelope of all events, the moment of a decision about one, its refusals,
+and the events and names every profile shares."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
+
+from fixloop.errors import RefusedError
 
 
 class Moment(NamedTuple):
@@ -21,6 +23,22 @@ class Moment(NamedTuple):
     def plus(self, seconds: float) -> "Moment":
         """This moment `seconds` later, on both clocks."""
         return Moment(self.at + timedelta(seconds=seconds), self.clock + seconds)
+
+
+class Unexpected(RefusedError):
+    """The event does not fit the state; nothing was changed."""
+
+
+class Repeated(Unexpected):
+    """It has already happened; a repetition has no effect (R8)."""
+
+
+class NotDue(Unexpected):
+    """A timer fired too early; it will fire again."""
+
+
+class Moved(Unexpected):
+    """The work is based on a commit that is no longer the latest; it has to be rebased first."""
 
 
 ORCHESTRATOR: Final = "orchestrator"

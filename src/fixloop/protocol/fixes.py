@@ -3,11 +3,11 @@
 from collections import Counter
 
 from fixloop.protocol import delivery, events as ev, ids, messages as msg
+from fixloop.protocol.event import Repeated, Unexpected
 from fixloop.protocol.failure_report import listed_failures, report_of, request_of
 from fixloop.protocol.failures import count_of
 from fixloop.protocol.notices import escalate, say_error, say_recovered
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import Repeated, Unexpected
 from fixloop.protocol.rendering import render_answer_format
 from fixloop.protocol.specialists import WITH_MAIN_AGENT, Role, Status, specialist as slot
 from fixloop.protocol.state import Completion, OperationName, PendingError, SpecialistState

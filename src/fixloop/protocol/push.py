@@ -4,9 +4,9 @@ A push decides nothing about the work: the verdict stands whether it succeeds or
 delivery is; a refusal is final and kept in the state, for `status` and the last lines of output.
 """
 
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import BranchPushed
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import Status
 from fixloop.protocol.state import State, WorkflowOutcome
 

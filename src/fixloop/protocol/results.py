@@ -1,12 +1,12 @@
 """Decides what follows a specialist's result: the loop, the next phase, confirmations (A9-A10, B38-B46, K37)."""
 
 from fixloop.protocol import analysis, diagnosis, holds, ids, messages as msg, push
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.failure_report import examples
 from fixloop.protocol.failures import Failure, FailureRef, count_of
 from fixloop.protocol.notices import escalate, next_phase, say_recovered, specialist_error
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import AFTER_THE_LAST_PHASE, Role, Status, specialist as slot
 from fixloop.protocol.state import OpenEscalation, OperationName, PendingError, Run, State
 from fixloop.protocol.ticket import Priority

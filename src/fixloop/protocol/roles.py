@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from fixloop.errors import ProtocolError
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.events import BaselineBegun, Event, RunFinished
 from fixloop.protocol.messages import MAIN_AGENT, ORCHESTRATOR, USER
-from fixloop.protocol.refusals import Unexpected
 from fixloop.protocol.specialists import NAMES, SPECIALISTS, specialist as slot
 from fixloop.protocol.ticket import Ticket
 

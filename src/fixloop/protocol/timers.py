@@ -7,11 +7,11 @@ from datetime import timedelta
 
 from fixloop.protocol import delivery
 from fixloop.protocol.durations import minutes_seconds, stamp
+from fixloop.protocol.event import NotDue
 from fixloop.protocol.events import DeadlineReached
 from fixloop.protocol.messages import MAIN_AGENT, ErrorType, Reason, TimeoutReminder
 from fixloop.protocol.notices import escalate, say_error
 from fixloop.protocol.outcome import Draft
-from fixloop.protocol.refusals import NotDue
 from fixloop.protocol.specialists import specialist as slot
 from fixloop.protocol.state import Operation, OperationName, PendingError, State
 

@@ -10,10 +10,9 @@ from typing import Any, Final, TypeVar, cast
 from fixloop.errors import UsageError
 from fixloop.protocol import decisions, delivery, events as ev, fixes, push, results, timers
 from fixloop.protocol.durations import minutes_seconds
-from fixloop.protocol.event import Moment, Value
+from fixloop.protocol.event import Moment, NotDue, Unexpected, Value
 from fixloop.protocol.ids import called
 from fixloop.protocol.outcome import Draft, Outcome
-from fixloop.protocol.refusals import NotDue, Unexpected
 from fixloop.protocol.roles import check_party
 from fixloop.protocol.specialists import NAMES, SPECIALISTS, specialist as slot
 from fixloop.protocol.state import Hold, SpecialistState, State, WorkflowOutcome

@@ -16,7 +16,7 @@ from fixloop.engine.profile import profile_in
 from fixloop.errors import RefusedError, UsageError
 from fixloop.files.atomic import listed, read
 from fixloop.profile_table import loaded, names, registered
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot, mirror_of
 from fixloop.statefiles.edits import difference

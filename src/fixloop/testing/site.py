@@ -19,10 +19,9 @@ from fixloop.engine.engine import Engine, ProfileEngine
 from fixloop.engine.hints import producer, send_hint
 from fixloop.engine.profile import Profile
 from fixloop.errors import FixloopError, InfrastructureError
-from fixloop.protocol.event import Event, Start
+from fixloop.protocol.event import Event, Start, Unexpected
 from fixloop.protocol.events import DecisionMade
 from fixloop.protocol.messages import Decision
-from fixloop.protocol.refusals import Unexpected
 from fixloop.store.keys import workflow_key
 from fixloop.store.redis_store import RedisStore
 from fixloop.testing.executions import Execution, executions_in

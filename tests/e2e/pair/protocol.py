@@ -6,8 +6,7 @@ from typing import Any, Final, Literal
 from fixloop.engine.profile import Profile, iso, loader
 from fixloop.protocol import draft
 from fixloop.protocol.agent_events import Cancelled, EventRefused
-from fixloop.protocol.event import Event, Moment, Start, Value, kinds_in
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Event, Moment, Start, Unexpected, Value, kinds_in
 from fixloop.protocol.ticket import Ticket
 
 AGENTS: Final = ("first", "second")

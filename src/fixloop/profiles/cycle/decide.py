@@ -19,8 +19,7 @@ from fixloop.profiles.cycle.state import SCHEMA_VERSION, Agent, Cycle
 from fixloop.profiles.cycle.workers import DEFAULT_GRAPH, check_graph, worker
 from fixloop.protocol import agent_decisions
 from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
-from fixloop.protocol.event import ORCHESTRATOR, USER, Event, Moment
-from fixloop.protocol.refusals import Repeated, Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, USER, Event, Moment, Repeated, Unexpected
 
 DECIDE_VERSION: Final = 3
 """Raised when the same event in the same state has another outcome; `audit verify` replays only its own version."""

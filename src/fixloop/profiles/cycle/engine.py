@@ -10,8 +10,7 @@ from fixloop.profiles.cycle.messages import Message, message_text
 from fixloop.profiles.cycle.phase_result import InvalidResult
 from fixloop.profiles.cycle.records import AgentStatus
 from fixloop.profiles.cycle.state import SCHEMA_VERSION, Cycle
-from fixloop.protocol.event import ORCHESTRATOR, Event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Event, Unexpected
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:

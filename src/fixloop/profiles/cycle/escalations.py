@@ -7,8 +7,7 @@ from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.state import Agent
 from fixloop.protocol import agent_decisions
 from fixloop.protocol.agent_events import AgentFailed, DeadlineReached, DeliveryFailed
-from fixloop.protocol.event import ORCHESTRATOR, USER
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, USER, Unexpected
 
 
 def escalate(

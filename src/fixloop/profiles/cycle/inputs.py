@@ -7,8 +7,7 @@ from fixloop.profiles.cycle.messages import Input
 from fixloop.profiles.cycle.outcome import Draft
 from fixloop.profiles.cycle.records import AgentStatus, InputKind, SentInput
 from fixloop.profiles.cycle.workers import worker
-from fixloop.protocol.event import ORCHESTRATOR
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Unexpected
 
 _WHAT: Final = {
     InputKind.READY: "its dependency",

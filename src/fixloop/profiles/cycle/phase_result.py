@@ -15,8 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from fixloop.profiles.cycle.records import ResultStatus
-from fixloop.protocol.event import Value
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected, Value
 
 _HEAD: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_RESULT:(?:\*\*)?[ \t]*$", re.MULTILINE)
 _DETAILS: Final = re.compile(r"^[ \t]*(?:\*\*)?PHASE_DETAILS:(?:\*\*)?[ \t]*$", re.MULTILINE)

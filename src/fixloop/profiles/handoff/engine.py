@@ -10,8 +10,7 @@ from fixloop.profiles.handoff.records import Message, measured
 from fixloop.profiles.handoff.returns import InvalidReturn
 from fixloop.profiles.handoff.state import SCHEMA_VERSION, Handoffs
 from fixloop.protocol.agent_events import AgentFailed, Cancelled, Continued, Paused
-from fixloop.protocol.event import ORCHESTRATOR, Event
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Event, Unexpected
 
 
 def _instead(event: Event, refused: Unexpected) -> Event | None:

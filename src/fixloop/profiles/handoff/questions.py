@@ -9,8 +9,7 @@ from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType
 from fixloop.profiles.handoff.shared_state import settle
 from fixloop.protocol.agent_decisions import unreached
 from fixloop.protocol.agent_events import DeliveryFailed
-from fixloop.protocol.event import ORCHESTRATOR, USER
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, USER, Unexpected
 
 ENGINE_REASONS: Final = (
     *("max_iterations", "retries_exhausted", "fatal_error", "timeout"),

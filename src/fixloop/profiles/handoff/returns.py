@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import Unexpected
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -5,8 +5,7 @@ from typing import Final
 
 from fixloop.errors import RefusedError
 from fixloop.intake.feature import Kind as Kind, Priority as Priority
-from fixloop.protocol.event import ORCHESTRATOR
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Unexpected
 
 AGENTS: Final = ("planner", "builder", "reviewer", "fixer")
 """Class 2 of the seed (D13, U14)."""

@@ -11,8 +11,7 @@ from fixloop.profiles.handoff.returns import InvalidReturn, Returned, check_retu
 from fixloop.profiles.handoff.routes import HandoffStatus, HandoffType, check_agent, receiver, sent_by
 from fixloop.profiles.handoff.state import Agent, Handoffs
 from fixloop.protocol.agent_events import AgentFailed, DeadlineReached
-from fixloop.protocol.event import ORCHESTRATOR
-from fixloop.protocol.refusals import Unexpected
+from fixloop.protocol.event import ORCHESTRATOR, Unexpected
 
 _SAID: Final = ("reason", "details", "options", "context", "blocking")
 """The fields of an agent's question."""

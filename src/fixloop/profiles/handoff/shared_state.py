@@ -13,9 +13,8 @@ from fixloop.profiles.handoff.outcome import Draft
 from fixloop.profiles.handoff.records import HeldWrite, Lock, Question, Takeover
 from fixloop.profiles.handoff.routes import HandoffType, Kind, check_agent
 from fixloop.profiles.handoff.state import Handoffs
-from fixloop.protocol.event import ORCHESTRATOR
+from fixloop.protocol.event import ORCHESTRATOR, Unexpected
 from fixloop.protocol.ids import called
-from fixloop.protocol.refusals import Unexpected
 
 MOST_OF_A_FIELD: Final = 200
 MOST_OF_A_VALUE: Final = 16_000

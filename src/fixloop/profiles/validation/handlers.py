@@ -17,9 +17,9 @@ from fixloop.outside.offer import offer, offered_at
 from fixloop.outside.transfer import bring_work, facts_of_change, keep_bundle, snapshot_in
 from fixloop.protocol import events as ev
 from fixloop.protocol.declining import Kind
+from fixloop.protocol.event import Repeated
 from fixloop.protocol.ids import called
 from fixloop.protocol.messages import FOUR, MAIN_AGENT, USER, Decision, Reason
-from fixloop.protocol.refusals import Repeated
 from fixloop.protocol.specialists import WITH_MAIN_AGENT
 from fixloop.protocol.state import Completion, State
 from fixloop.repository import merge
