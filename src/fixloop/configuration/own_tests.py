@@ -6,7 +6,7 @@ A runner unknown to fixloop runs as the project calls it. A test file that no ch
 import os
 import re
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
@@ -174,55 +174,71 @@ def _entry(project: PythonProject) -> tuple[list[Run], str]:
     return min(found, key=lambda one: one[:2], default=(False, False, [], ""))[2:]
 
 
-def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
-    """The test runner that a command calls; its command is empty if only a shell could tell it."""
-    flags, is_python, module = list[str](), False, False
-    moved = _MOVED.fullmatch(command.text)
-    inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
-    directory, variables = project.directory / inside, [f"--chdir={inside}"] if inside else []
-    rest = list(command.words or command.text.rpartition("&& ")[2].split())
+class _Call(NamedTuple):
+    """The program, script or module that a command calls, without launchers and coverage."""
+
+    word: str
+    rest: list[str]
+    is_module: bool
+    options: list[str]
+    """Of the interpreter."""
+    variables: list[str]
+
+
+def _call(words: Iterable[str]) -> _Call | None:
+    rest, variables, options, is_python = list(words), list[str](), list[str](), False
     while rest:
         word = rest.pop(0)
         name = PurePath(word).name
         if re.match(r"[A-Za-z_]\w*=", word):
             variables.append(word)
         elif PYTHON.fullmatch(name) or name in LAUNCHERS or word.startswith("$"):
-            is_python, flags = bool(PYTHON.fullmatch(name)), []
+            is_python, options = bool(PYTHON.fullmatch(name)), []
         elif word.startswith("-m"):
             rest[:0] = [word[2:]] if word[2:] else []
             if rest[:1] != ["coverage"]:
-                module, word = True, rest.pop(0) if rest else ""
-                break
+                return _Call("".join(rest[:1]), rest[1:], True, options, variables)
         elif word.startswith("-") and word != "-c":
-            flags += [word, *rest[:1]] if word in VALUED else [word]
-            del rest[: word in VALUED]
+            value = [rest.pop(0)] if word in VALUED and rest else []
+            options += [word, *value] if is_python else []
         else:
-            break
-    else:
+            return _Call(word, rest, False, options, variables)
+    return None
+
+
+def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
+    """The test runner that a command calls; its command is empty if only a shell could tell it."""
+    moved = _MOVED.fullmatch(command.text)
+    inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
+    directory = project.directory / inside
+    call = _call(command.words or command.text.rpartition("&& ")[2].split())
+    if call is None:
         return None
+    word, module = call.word, call.is_module
     tool = word if module else PurePath(word).name
     is_script = not module and word.endswith(".py")
     is_told = is_script or tool in ("django", "django-admin")
     if (
         tool in _KNOWN
         or tool.startswith("pytest")
-        or not {"--version", "--help"}.isdisjoint(rest)
-        or not (tool == "unittest" or _RUNNER.search(word) or (is_told and rest[:1] == ["test"]))
+        or not {"--version", "--help"}.isdisjoint(call.rest)
+        or not (tool == "unittest" or _RUNNER.search(word) or (is_told and call.rest[:1] == ["test"]))
     ):
         return None
     # Only a shell could tell the command, or the tests need what tox has built.
-    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in rest):
+    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in call.rest):
         return Run(command.text or " ".join(command.words))
-    folder = directory / (word.replace(".", "/") if module else word)
-    is_folder, start, need = bool(text_of(folder / "__main__.py")), [word], _PYTHON
-    module = module or is_folder
+    is_folder = bool(text_of(directory / (word.replace(".", "/") if module else word) / "__main__.py"))
+    start, need, module = [word], _PYTHON, module or is_folder
     if module or is_script:
-        start = ["python", *(flags if is_python else ()), *(("-m",) if module else ()), word]
+        start = ["python", *call.options, *(("-m",) if module else ()), word]
     if module and tool != "unittest" and not is_folder:
         need = project.module(word.partition(".")[0])
     elif not module and not is_script and "/" not in word:
         need = Need("program", word, f"install what brings {word}, or name another in fixloop.toml")
-    return Run(tool, (*(("env", *variables) if variables else ()), *start, *rest), tuple(rest), need, inside)
+    variables = [*([f"--chdir={inside}"] if inside else []), *call.variables]
+    env = ["env", *variables] if variables else []
+    return Run(tool, (*env, *start, *call.rest), tuple(call.rest), need, inside)
 
 
 def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:
