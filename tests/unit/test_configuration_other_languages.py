@@ -134,6 +134,22 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
         ),
         ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
         (
+            "mix test",
+            "Could not find Hex, which is needed to build dependency :ex_doc\n"
+            "Shall I install Hex? [Yn] ** (Mix) Could not find an SCM for dependency :ex_doc from A.Mixfile\n",
+        ),
+        (
+            "cargo test --no-fail-fast",
+            "    Updating crates.io index\nerror: failed to get `b` as a dependency of package `a v1.0.4 (/a)`\n\n"
+            "Caused by:\n  download of config.json failed\n\n"
+            "Caused by:\n  [6] Could not resolve hostname (Could not resolve host: crates.example.org)\n",
+        ),
+        (
+            "cargo test",
+            "error: failed to get `b` as a dependency of package `a v0.1.0`\n\nCaused by:\n"
+            "  failed to resolve address for example.org: Name or service not known; class=Net (12)\n",
+        ),
+        (
             "npm run test",
             "# pass 9\nnpm error code ENOTFOUND\n"
             "npm error network request to https://registry.example.org/npm failed, reason: getaddrinfo ENOTFOUND\n"
