@@ -159,7 +159,7 @@ def _by_reports(run: _Run, read: Mapping[str, Report]) -> _Verdict:
 
 
 def _with_telling_line(reason: str, run: _Run) -> str:
-    told = (line.strip() for line in run.output.splitlines())
+    told = (line.strip() for line in run.output.replace(" Error:\n\n  ", " Error: ").splitlines())
     # Node's stack traces end with frames, which say less than their first lines.
     lines = [line for line in told if line and not line.startswith("at ")]
     errors = [line for line in lines if FAILING.match(line)]
