@@ -24,10 +24,7 @@ _NOT_FOUND_BY_SHELL: Final = re.compile(
     r"^\S*sh: (?:(?:line )?\d+: )?([^\s:]+): (?:command )?not found$", re.MULTILINE
 )
 _MISSING: Final = re.compile(
-    r"^error: Failed to spawn: .*"
-    r"|^Command not found: \S+"
-    r"|^npm (?:ERR!|error) Missing script:? .*",
-    re.MULTILINE,
+    r"(?m)^(?:error: Failed to spawn: .*|Command not found: \S+|npm (?:ERR!|error) Missing script:? .*)"
 )
 
 # pytest's exit codes for an internal error, a wrong command line, and no tests at all.
