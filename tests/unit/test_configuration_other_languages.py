@@ -33,6 +33,7 @@ CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
             ("composer",),
         ),
         ({"phpunit.xml.dist": ""}, "phpunit", ("phpunit",)),
+        ({"phpunit.xml": "", "composer.json": '{"name": "a/b"}'}, "phpunit", ("phpunit",)),
         ({"Shop.sln": "", "src/Shop.csproj": ""}, "dotnet test", ("dotnet", "test")),
         ({"CMakeLists.txt": CMAKE}, "ctest", ("sh", "-c")),
         ({"configure.ac": "", "Makefile.am": "TESTS = t\n"}, "make check", ("sh", "-c")),
@@ -53,6 +54,15 @@ def test_the_files_of_a_project_say_how_its_tests_are_run(
 
     assert (found.check.name, found.runs_tests) == (name, True)
     assert found.check.command[: len(starts)] == starts
+
+
+def test_phpunit_that_composer_has_not_installed_is_not_replaced_by_another(tmp_path: Path) -> None:
+    required = '{"require-dev": {"phpunit/phpunit": "^10.3"}}'
+
+    (found,) = proposals(written(tmp_path, {"phpunit.xml.dist": "", "composer.json": required}))
+
+    assert found.check.command == ("vendor/bin/phpunit",)
+    assert [(need.kind, need.remedy) for need in found.needs] == [("file", "composer install")]
 
 
 @pytest.mark.parametrize(
