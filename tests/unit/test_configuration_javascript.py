@@ -178,6 +178,7 @@ def test_what_tests_load_from_an_ignored_folder_is_built_before_them(
         ({"prepare": "tsc", "test": "tsc -p . && mocha"}, "dist", "require('../dist')"),
         ({"build": "tsc", "test": "vitest"}, "dist", "import { parse } from 'parse'; import '../src/a'"),
         ({"prepare": "tsc", "test": "mocha"}, "dist", "path.join(__dirname, '..', 'parse')"),
+        ({"build": "tsc", "test": "npm run test:types && vitest"}, "types", "import '../src/parse.js'"),
     ],
 )
 def test_nothing_is_built_before_tests_that_build_it_or_load_sources(

@@ -33,6 +33,7 @@ CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
             ("composer",),
         ),
         ({"phpunit.xml.dist": ""}, "phpunit", ("phpunit",)),
+        ({"phpunit.xml": "", "composer.json": '{"name": "a/b"}'}, "phpunit", ("phpunit",)),
         ({"Shop.sln": "", "src/Shop.csproj": ""}, "dotnet test", ("dotnet", "test")),
         ({"CMakeLists.txt": CMAKE}, "ctest", ("sh", "-c")),
         ({"configure.ac": "", "Makefile.am": "TESTS = t\n"}, "make check", ("sh", "-c")),
@@ -53,6 +54,15 @@ def test_the_files_of_a_project_say_how_its_tests_are_run(
 
     assert (found.check.name, found.runs_tests) == (name, True)
     assert found.check.command[: len(starts)] == starts
+
+
+def test_phpunit_that_composer_has_not_installed_is_not_replaced_by_another(tmp_path: Path) -> None:
+    required = '{"require-dev": {"phpunit/phpunit": "^10.3"}}'
+
+    (found,) = proposals(written(tmp_path, {"phpunit.xml.dist": "", "composer.json": required}))
+
+    assert found.check.command == ("vendor/bin/phpunit",)
+    assert [(need.kind, need.remedy) for need in found.needs] == [("file", "composer install")]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +143,22 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
             "error: JSR package manifest for '@a/b' failed to load. Import 'https://c/d' failed.\n",
         ),
         ("mix test", "** (Mix) Can't continue due to errors on dependencies\n"),
+        (
+            "mix test",
+            "Could not find Hex, which is needed to build dependency :ex_doc\n"
+            "Shall I install Hex? [Yn] ** (Mix) Could not find an SCM for dependency :ex_doc from A.Mixfile\n",
+        ),
+        (
+            "cargo test --no-fail-fast",
+            "    Updating crates.io index\nerror: failed to get `b` as a dependency of package `a v1.0.4 (/a)`\n\n"
+            "Caused by:\n  download of config.json failed\n\n"
+            "Caused by:\n  [6] Could not resolve hostname (Could not resolve host: crates.example.org)\n",
+        ),
+        (
+            "cargo test",
+            "error: failed to get `b` as a dependency of package `a v0.1.0`\n\nCaused by:\n"
+            "  failed to resolve address for example.org: Name or service not known; class=Net (12)\n",
+        ),
         (
             "npm run test",
             "# pass 9\nnpm error code ENOTFOUND\n"

@@ -99,7 +99,15 @@ def test_a_project_whose_tools_are_all_missing_gets_the_remedy(tmp_path: Path) -
     assert raised.value.exit_code == 3
 
 
-@pytest.mark.parametrize("imports", ["import unittest", "import os, sys as system, unittest, json"])
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import unittest",
+        "import os, sys as system, unittest, json",
+        "from twisted.trial.unittest import TestCase",
+        "from twisted.trial import unittest",
+    ],
+)
 def test_unittest_tests_run_where_pytest_is_neither_used_nor_installed(tmp_path: Path, imports: str) -> None:
     written(tmp_path, {"shop.py": "", "tests/test_shop.py": f"{imports}\n"})
 
@@ -674,6 +682,21 @@ def test_what_ci_runs_in_another_folder_is_no_command_for_all_tests(tmp_path: Pa
     configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
 
     assert list(commands_of(configuration)["test-runner"]) == ["pytest backend"]
+
+
+@pytest.mark.parametrize(("called", "given"), [("tests docs", " tests docs"), ("docs", ""), ("-x", "")])
+def test_a_call_that_names_more_folders_than_the_settings_is_used(
+    tmp_path: Path, called: str, given: str
+) -> None:
+    tests = {"tests/test_shop.py": "def test_a(): pass\n", "docs/test_docs.py": "def test_b(): pass\n"}
+    tox = f"[testenv]\ncommands =\n    pytest --cov=shop \\\n        {{posargs: {called}}}\n"
+    settings = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+    written(tmp_path, {**tests, "tox.ini": tox, "pyproject.toml": settings})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest",)))
+
+    command = f"python -m pytest --junitxml={{junit}}{given}"
+    assert commands_of(configuration) == {"test-runner": {"pytest": command}}
 
 
 SCRIPT = "import sys\n\nprint('calls the service')\nsys.exit(1)\n"

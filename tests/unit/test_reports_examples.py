@@ -193,6 +193,14 @@ read {root}/data.txt"""
     ]
 
 
+def test_a_file_at_the_end_of_a_sentence_is_named_without_the_path_of_the_workspace(root: Path) -> None:
+    failure = Failure(name="cart", message=f"Failed to load x in {root}/tests/test_cart.py. Does it exist?")
+
+    told = explained(failure, ("vitest", "run"), root, str)
+
+    assert told.message == "Failed to load x in tests/test_cart.py. Does it exist?"
+
+
 def test_a_failure_in_a_package_of_a_workspace_is_repeated_there(root: Path) -> None:
     write(root, {"packages/a/package.json": "{}", "packages/a/test/kv.js": "", "package.json": "{}"})
     argv = ("npm", "test", "--workspaces", "--if-present")

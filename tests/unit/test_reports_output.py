@@ -806,3 +806,18 @@ def test_no_output_makes_the_readers_raise(text: str) -> None:
 
     assert len(failures_in(text, "check", tree)) <= text.count("\n") + len(text.splitlines())
     assert len(measure_of(text)) == 16
+
+
+def test_each_of_several_tests_that_ava_reports_as_failed_is_its_own_failure(tmp_path: Path) -> None:
+    (tmp_path / "test.js").write_text("t.is(half(1), 2);\n" * 9)
+    failed = (
+        f"  {name}\n\n  test.js:{line}\n\n   {line}:   t.is(half(1), 2);\n\n"
+        f"  Difference (- actual, + expected):\n\n  - 1\n  + 2\n\n  › file://test.js:{line}:3\n"
+        for name, line in (("halves", 3), ("halves twice", 7))
+    )
+    output = "\n  ✘ [fail]: halves\n  ✘ [fail]: halves twice\n  ─\n\n" + "\n\n\n".join(failed)
+
+    found = failures_in(f"{output}\n  ─\n\n  2 tests failed\n", "ava", SourceTree(tmp_path))
+
+    places = [(failure.name, failure.file, failure.line) for failure in found]
+    assert places == [("halves", "test.js", 3), ("halves twice", "test.js", 7)]

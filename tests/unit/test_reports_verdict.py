@@ -162,6 +162,16 @@ def test_a_missing_report_is_explained_with_the_output_s_end_and_no_stack_frame(
     assert result.reason.endswith("the command's last error is: Error: no such module")
 
 
+def test_an_error_that_only_jest_s_heading_announces_is_told_with_what_follows_it(tmp_path: Path) -> None:
+    output = (
+        "Error: ● Validation Error:\n\n  Test environment edge cannot be found.\n\n  https://jest.example\n"
+    )
+
+    result = judged(tmp_path, ("jest", "{jest}"), 1, output)
+
+    assert result.reason.endswith("is: Error: ● Validation Error: Test environment edge cannot be found.")
+
+
 def test_what_eslint_misses_explains_a_missing_report_better_than_where_to_ask(tmp_path: Path) -> None:
     missed = "ESLint couldn't find an eslint.config.(js|mjs|cjs) file."
     output = f"Oops! Something went wrong! :(\n\n{missed}\n\nPlease stop by\nhttps://chat.example to chat."

@@ -164,7 +164,7 @@ def _builder(project: _Project, *, for_tests: bool) -> str:
     paths = ((path, f"/{path.relative_to(project.directory)}") for path in files_below(project.directory))
     files = (path for path, name in paths if re.search(_TEST_FILE if for_tests else _SOURCE_FILE, name))
     calls = " ".join(scripts.get(name, "") for name in _SCRIPTS["tests"] if for_tests)
-    is_called = re.search(rf"(?<![\w./-])(?:\./)?(?:{folders})(?:/|\s|$)", calls)
+    is_called = re.search(rf"(?<![\w./:-])(?:\./)?(?:{folders})(?:/|\s|$)", calls)
     return builder if is_called or any(re.search(loaded, text_of(path)) for path in files) else ""
 
 

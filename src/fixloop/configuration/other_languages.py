@@ -35,8 +35,8 @@ def proposals(directory: Path, *, is_alone: bool = True) -> Iterator[Proposal]:
             line, words = known["command"], tuple(shlex.split(known["command"]))
             command = ("sh", "-c", line) if "program" in known or needs_shell(words) else words
             program, name = known.get("program", words[0]), known.get("name", line)
-            need = Need("file" if "/" in program else "program", program, f"install {program}")
-            yield proposal(
-                "test-runner", name, command, str(found.relative_to(directory)), need, runs_tests=True
-            )
+            how = known.get("how", f"install {program}")
+            need = Need("file" if "/" in program else "program", program, how)
+            why = str(found.relative_to(directory))
+            yield proposal("test-runner", name, command, why, need, runs_tests=True)
             return

@@ -163,9 +163,10 @@ def _of_members(project: PythonProject) -> dict[str, list[Proposal]]:
 
 def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collection[str]) -> Iterator[Proposal]:
     coverage = coverage_of(project)
-    own = None if project.pytest.testpaths else common_scope(PYTEST, project.commands, project.directory)
-    # A command for README examples does not cover tests elsewhere.
-    is_part = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
+    own = common_scope(PYTEST, project.commands, project.directory)
+    # A command for README examples, or for fewer folders than the settings name, does not cover tests elsewhere.
+    is_lost = own and own.paths and not _holds_tests(project, own.paths) and _holds_tests(project, ["."])
+    is_part = is_lost or (own and not set(project.pytest.testpaths).issubset(own.paths))
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     ignored = (*inside, *(() if scope.paths or project.pytest.is_set else scripts_of(project.directory)))
     words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))

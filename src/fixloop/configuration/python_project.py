@@ -27,7 +27,9 @@ from fixloop.configuration.project_commands import ProjectCommand, project_comma
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
 _IMPORTED: Final = re.compile(r"^(?:from|import)\s+(\w+)", re.MULTILINE)
 _PACKAGE: Final = re.compile(r"^\[(?:project|tool\.poetry|metadata)\]|\bsetup\(", re.MULTILINE)
-_IMPORT: Final = re.compile(r"^\s*(?:import|from)\s+(?:[\w. ]+,)*? *(pytest|unittest)\b", re.MULTILINE)
+_IMPORT: Final = re.compile(
+    r"^\s*(?:import|from)\s+(?:[\w. ]+,|twisted\.trial(?:\.| import ))*? *(pytest|unittest)\b", re.MULTILINE
+)
 _TEST: Final = re.compile(
     r"(?m)^class |^\s*(?:async )?def test|^\s*(?:from .*)?import .*\b[Tt]est|^\s*[Tt]est\w*\s*(?:[,:=)]|$)"
     rf"|\bimport \*|\b(?:exec|globals|locals|setattr|vars)\(|{_IMPORT.pattern}"

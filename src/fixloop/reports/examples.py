@@ -136,7 +136,7 @@ def explained(
             source = f"{source}\n\n{test.file}\n{further}"
     rerun = join(narrower(argv, failure))
     # The workspace will be gone; its files are told as in the project.
-    here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/([^\s:()'\"]+)")
+    here = re.compile(rf"(?:file://)?{re.escape(os.path.realpath(workspace))}/([^\s:()'\"]*\w)")
     whole = digest(failure.message, tree) or failure.message
     message = here.sub(lambda path: path[1] if tree.has_file(path[1]) else path[0], whole)
     packages = [str(each) for each in Path(failure.file).parents if tree.has_file(f"{each}/package.json")]

@@ -24,10 +24,7 @@ _NOT_FOUND_BY_SHELL: Final = re.compile(
     r"^\S*sh: (?:(?:line )?\d+: )?([^\s:]+): (?:command )?not found$", re.MULTILINE
 )
 _MISSING: Final = re.compile(
-    r"^error: Failed to spawn: .*"
-    r"|^Command not found: \S+"
-    r"|^npm (?:ERR!|error) Missing script:? .*",
-    re.MULTILINE,
+    r"(?m)^(?:error: Failed to spawn: .*|Command not found: \S+|npm (?:ERR!|error) Missing script:? .*)"
 )
 
 # pytest's exit codes for an internal error, a wrong command line, and no tests at all.
@@ -89,9 +86,9 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
         name = next((each.name for each in signal.Signals if each == number), f"signal {number}")
         return f"`{command[0] if command else ''}` was ended by {name}"
     tools = _tools(command) if exit_code != 0 else set()
-    for tool, pattern in _MESSAGES["missing"].items():
-        if tool in tools and (missing := re.search(pattern, output, re.MULTILINE)):
-            return f"{tool} could not get what the project needs: {missing[0].strip()[:300]}"
+    for names, pattern in _MESSAGES["missing"].items():
+        if tools.intersection(names.split()) and (missing := re.search(pattern, output, re.MULTILINE)):
+            return f"{names.split()[0]} could not get what the project needs: {missing[0].strip()[:300]}"
     if exit_code not in _PYTEST or "pytest" not in _tools(command):
         return ""
     # The exception, or the last line that says error, since pytest then names its folders; else the last line.
@@ -108,9 +105,9 @@ def died(command: Sequence[str], exit_code: int, output: str) -> str:
 def checked_nothing(command: Sequence[str], output: str) -> str:
     """The tool's message that it had nothing to check, or empty."""
     tools = _tools(command)
-    for tool, pattern in _MESSAGES["nothing"].items():
-        if tool in tools and (found := re.search(pattern, output, re.MULTILINE)):
-            return f"{tool} was given nothing to check: {found[0].strip()[:200]}"
+    for names, pattern in _MESSAGES["nothing"].items():
+        if tools.intersection(names.split()) and (found := re.search(pattern, output, re.MULTILINE)):
+            return f"{names.split()[0]} was given nothing to check: {found[0].strip()[:200]}"
     return ""
 
 

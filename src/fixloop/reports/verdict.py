@@ -171,7 +171,7 @@ def _by_own_error(run: _Run, reason: str) -> _Verdict | None:
 
 
 def _with_telling_line(reason: str, run: _Run) -> str:
-    told = (line.strip() for line in run.output.splitlines())
+    told = (line.strip() for line in run.output.replace(" Error:\n\n  ", " Error: ").splitlines())
     # Node's stack traces end with frames, which say less than their first lines.
     lines = [line for line in told if line and not line.startswith("at ")]
     errors = [line for line in lines if FAILING.match(line)]
