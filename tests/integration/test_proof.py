@@ -306,3 +306,14 @@ def test_a_process_waiting_for_its_tests_has_loaded_nothing_of_the_project(tmp_p
 
     assert found == {"plain": {"tests/test_calc.py::test_adds": "passed"}}
     assert (before, len(list(started.iterdir()))) == (1, 2)
+
+
+def test_a_module_without_tests_that_was_not_collected_is_owed_no_more(tmp_path: Path) -> None:
+    files = {"calc.py": "RATE = 3\n", "shop.py": "import calc\n\nPRICE = calc.RATES\n"}
+    files["test_calc.py"] = "import shop\n\n\ndef test_price():\n    assert shop.PRICE == 3\n"
+    fixing = Fixing(tmp_path, files, (*RUNNER[:-1], "--doctest-modules"), {"calc.py": "RATE = RATES = 3\n"})
+
+    state = fixing.run()
+
+    assert {failure.name for failure in fixing.runs[0].failures} == {"shop.py", "test_calc.py"}
+    assert state.outcome is WorkflowOutcome.SUCCESS

@@ -527,3 +527,25 @@ def test_a_file_that_node_could_not_load_says_why(tmp_path: Path) -> None:
     assert "printed" not in failure.message
     # A later report does not have the file's name.
     assert failure.measure
+
+
+@pytest.mark.proves("K7")
+@pytest.mark.parametrize(
+    ("file", "text", "is_owed"),
+    [
+        ("shop.py", "import calc\n\nPRICE = calc.RATES\n", False),
+        ("shop.py", 'import calc\n\n\ndef total():\n    """\n    >>> total()\n    3\n    """\n', True),
+        ("shop.py", "import calc\n\nassert calc.RATES\n", True),
+        ("test_shop.py", "", True),
+    ],
+)
+def test_a_module_without_tests_that_was_not_collected_is_measured_and_so_not_owed(
+    tmp_path: Path, file: str, text: str, is_owed: bool
+) -> None:
+    error = '<error message="collection failure">E   AttributeError: RATES</error>'
+    report = junit(f'<testcase classname="" name="{file.removesuffix(".py")}">{error}</testcase>')
+
+    (failure,) = judged(written(tmp_path, {file: text}), TESTS, 2, "", {"junit": report}).failures
+
+    assert failure.name == file
+    assert (failure.measure == "") == is_owed

@@ -16,9 +16,11 @@ from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.failures import Failure, FailureRef, groups
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
+from fixloop.reports.document import bytes_if_any
 from fixloop.reports.output import measure_of
 from fixloop.reports.report import SourceTree
 from fixloop.reports.tracebacks import Frame, deepest, deepest_of_test, error_type, frames_in, source_around
+from fixloop.repository.change import is_test
 
 _ERROR: Final = re.compile(r"^E(?= {3}|$)")
 _RULE: Final = re.compile(r"^(?:_ )+_?$|^-+ .* -+$|^Traceback \(most recent call last\):$")
@@ -172,9 +174,13 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
     return told
 
 
-def with_crashes(failures: Iterable[Failure], output: str, tree: SourceTree) -> Iterator[Failure]:
-    """A runner's failures; files that Node.js could not load say what they printed, which its report leaves out."""
-    found, said = dict[str, str](), list[str]()
+def of_files(failures: Iterable[Failure], output: str, workspace: Path) -> Iterator[Failure]:
+    """A runner's failures; those of whole files that no later report can show to pass are measured, and so not owed.
+
+    Files that Node.js could not load say what they printed, which its report leaves out; it never has a loaded file's
+    name. Python files without tests are collected for their doctests, and have none.
+    """
+    found, said, tree = dict[str, str](), list[str](), SourceTree(workspace)
     for row in output.split("\n"):
         if ended := _ENDED.match(row):
             found.setdefault(tree.relative(ended[1]), "\n".join(said).strip("\n"))
@@ -182,15 +188,18 @@ def with_crashes(failures: Iterable[Failure], output: str, tree: SourceTree) -> 
         else:
             said.append(row)
     for failure in failures:
-        if failure.message.startswith(_CRASHED) and failure.name == failure.file:
-            text = found.get(failure.name) or failure.message
-            told = {"message": text, "frame": str(deepest(text, tree) or "")}
-            told |= {"error_type": error_type(None, "", text, failure.error_type)}
-            # Measured: no later report has the file's name, by which it would be seen to pass.
-            failure = failure.model_copy(update=told | {"measure": measure_of(text)})
-        yield failure
+        path, told = failure.file if failure.name == failure.file else "", dict[str, str]()
+        is_module = path.endswith(".py") and not is_test(path) and tree.has_file(path)
+        if path and failure.message.startswith(_CRASHED):
+            text = found.get(path) or failure.message
+            kind, frame = error_type(None, "", text, failure.error_type), str(deepest(text, tree) or "")
+            told = {"message": text, "error_type": kind, "frame": frame, "measure": measure_of(text)}
+        elif is_module and not _TESTS.search(bytes_if_any(workspace / path)):
+            told = {"measure": measure_of(failure.message)}
+        yield failure.model_copy(update=told)
 
 
+_TESTS: Final = re.compile(rb"(?i)test|assert|>>>")
 _CRASHED: Final = "test failed\n"
 _ENDED: Final = re.compile(r"[✔✖] (\S+) \(\d[\d.]*ms\)$")
 _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")

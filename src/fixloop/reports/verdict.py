@@ -15,7 +15,7 @@ from fixloop.protocol.checks import CheckResult, Counts, Evidence, RunOutcome
 from fixloop.protocol.failures import Failure
 from fixloop.protocol.limits import clean, one_line, tail
 from fixloop.reports.coverage import missed_thresholds
-from fixloop.reports.examples import digest, with_crashes, with_subtests
+from fixloop.reports.examples import digest, of_files, with_subtests
 from fixloop.reports.output import FAILING, failing_tests, failures_in, whole_failure, without_packages
 from fixloop.reports.reader import read_report
 from fixloop.reports.report import Report, SourceTree
@@ -68,7 +68,7 @@ def judge(
     # Secrets first: a cut could leave half of one.
     named = with_subtests(verdict.failures, run.output)
     failures: list[Failure] = []
-    for failure in with_crashes(named, run.output, SourceTree(workspace)):
+    for failure in of_files(named, run.output, workspace):
         texts = {name: str(getattr(failure, name)) for name in _TEXTS}
         whole = "\n".join(texts.values())
         if hide(whole) != whole:
