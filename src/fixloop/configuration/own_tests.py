@@ -184,26 +184,27 @@ class _Call(NamedTuple):
     """Of the interpreter."""
     variables: list[str]
 
-
-def _call(words: Iterable[str]) -> _Call | None:
-    rest, variables, options, is_python = list(words), list[str](), list[str](), False
-    while rest:
-        word = rest.pop(0)
-        name = PurePath(word).name
-        if re.match(r"[A-Za-z_]\w*=", word):
-            variables.append(word)
-        elif PYTHON.fullmatch(name) or name in LAUNCHERS or word.startswith("$"):
-            is_python, options = bool(PYTHON.fullmatch(name)), []
-        elif word.startswith("-m"):
-            rest[:0] = [word[2:]] if word[2:] else []
-            if rest[:1] != ["coverage"]:
-                return _Call("".join(rest[:1]), rest[1:], True, options, variables)
-        elif word.startswith("-") and word != "-c":
-            value = [rest.pop(0)] if word in VALUED and rest else []
-            options += [word, *value] if is_python else []
-        else:
-            return _Call(word, rest, False, options, variables)
-    return None
+    @classmethod
+    def of(cls, words: Iterable[str]) -> "_Call | None":
+        """What this command calls; None if it only sets variables or starts launchers."""
+        rest, variables, options, is_python = list(words), list[str](), list[str](), False
+        while rest:
+            word = rest.pop(0)
+            name = PurePath(word).name
+            if re.match(r"[A-Za-z_]\w*=", word):
+                variables.append(word)
+            elif PYTHON.fullmatch(name) or name in LAUNCHERS or word.startswith("$"):
+                is_python, options = bool(PYTHON.fullmatch(name)), []
+            elif word.startswith("-m"):
+                rest[:0] = [word[2:]] if word[2:] else []
+                if rest[:1] != ["coverage"]:
+                    return cls("".join(rest[:1]), rest[1:], True, options, variables)
+            elif word.startswith("-") and word != "-c":
+                value = [rest.pop(0)] if word in VALUED and rest else []
+                options += [word, *value] if is_python else []
+            else:
+                return cls(word, rest, False, options, variables)
+        return None
 
 
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
@@ -211,7 +212,7 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     moved = _MOVED.fullmatch(command.text)
     inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
     directory = project.directory / inside
-    call = _call(command.words or command.text.rpartition("&& ")[2].split())
+    call = _Call.of(command.words or command.text.rpartition("&& ")[2].split())
     if call is None:
         return None
     word, module = call.word, call.is_module
