@@ -9,8 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from fixloop.errors import NewerVersion
 
-_NAMES: Final = ("validation", "cycle", "handoff")
-"""Each is a package of `fixloop.profiles`, and has its record as `REGISTERED`."""
+_PACKAGES: Final = {
+    "validation": "fixloop.profiles.validation",
+    "cycle": "fixloop.profiles.cycle",
+    "handoff": "fixloop.profiles.handoff",
+}
+"""By name; each has its record as `REGISTERED`."""
 
 
 class Registered(NamedTuple):
@@ -61,15 +65,15 @@ class Registered(NamedTuple):
 
 def names() -> tuple[str, ...]:
     """Of all profiles."""
-    return _NAMES
+    return tuple(_PACKAGES)
 
 
 @cache
 def registered(name: str) -> Registered:
     """The record of a profile. Raises NewerVersion: this version has no such profile."""
-    if name not in _NAMES:
+    if name not in _PACKAGES:
         raise NewerVersion(f"a workflow is of profile {name!r}, which this version does not have; upgrade it")
-    found: Registered = import_module(f"fixloop.profiles.{name}").REGISTERED
+    found: Registered = import_module(_PACKAGES[name]).REGISTERED
     return found
 
 
