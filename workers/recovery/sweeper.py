@@ -17,13 +17,13 @@ from kombu.exceptions import OperationalError
 
 from fixloop.errors import Damaged, FixloopError, ProtocolError
 from fixloop.machine.owner import identity
-from fixloop.servers.broker import SHORTLY, errors_of
 from fixloop.servers.broker_url import PRIORITY_STEPS
 from fixloop.store.contract import Store
 from fixloop.store.keys import SHARDS, issue_of
 from fixloop.store.limits import HORIZON_SECONDS, SHARD_LEASE_SECONDS
 from fixloop.store.records import Lane, Swept
 from workers.app import app
+from workers.celery_fast.queue_lengths import lengths
 from workers.log_once import say_once
 from workers.process import process
 from workers.processes.lifeline import attach, beat
@@ -134,37 +134,4 @@ def sweep(options: Mapping[str, Any]) -> int:
         except (FixloopError, OperationalError) as error:
             log.warning("sweep: %s", error)
         if stopped.wait(PERIOD_SECONDS):
-            return 0
-
-
-NOT_FOUND: Final = 404
-
-
-def lengths(lanes: Collection[Lane]) -> dict[Lane, int]:
-    """How many messages wait in each lane; OperationalError if the broker is away. RabbitMQ only knows whole queues:
-    there, each lane gets the length of its queue."""
-    try:
-        with app.pool.acquire(block=True) as connection:
-            # A connection that was cut has no channels, and kombu does not notice it.
-            connection.ensure_connection(**SHORTLY)
-            if connection.transport.driver_type == "amqp":
-                queues = {name: _length(connection, name) for name in {lane.queue for lane in lanes}}
-                return {lane: queues[lane.queue] for lane in lanes}
-            channel = connection.default_channel
-            with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipe:
-                for lane in lanes:
-                    pipe.llen(channel._q_for_pri(lane.queue, lane.priority))
-                return dict(zip(lanes, map(int, pipe.execute()), strict=True))
-    except errors_of(app.connection_for_write()) as error:
-        raise OperationalError(f"the broker cannot be asked: {error}") from error
-
-
-def _length(connection: Any, name: str) -> int:
-    # A separate channel, because asking for a missing queue closes it.
-    with connection.channel() as channel:
-        try:
-            return int(channel.queue_declare(name, passive=True).message_count)
-        except connection.channel_errors as error:
-            if getattr(error, "code", 0) != NOT_FOUND:
-                raise
             return 0
