@@ -512,7 +512,8 @@ def test_a_file_that_node_could_not_load_says_why(tmp_path: Path) -> None:
     crash = (
         "file://{root}/total.js:2\n  f(0;\n     ^\n\nSyntaxError: missing )\n    at node:internal/x:1:2\n\n"
     )
-    output = f"✔ totals (1.2ms)\nprinted\n✔ {{root}}/a.test.js (3ms)\n{crash}Node.js v20.20.2\n"
+    output = "printed\n✔ adds two numbers (1.2ms)\n▶ sums\n  ✔ of none (3ms)\n▶ sums (4ms)\n"
+    output += f"{crash}Node.js v20.20.2\n"
     output += "✖ {root}/total.test.js (26.3ms)\n  'test failed'\n"
     told = '<failure type="testCodeFailure" message="test failed">\n[Error: test failed] {{ exitCode: 1 }}\n</failure>'
     report = junit(f'<testcase name="{{root}}/total.test.js" classname="test">{told}</testcase>')
@@ -525,6 +526,7 @@ def test_a_file_that_node_could_not_load_says_why(tmp_path: Path) -> None:
     assert (failure.name, failure.error_type, failure.frame) == ("total.test.js", "SyntaxError", "total.js:2")
     assert failure.message.startswith("total.js:2\n  f(0;")
     assert "printed" not in failure.message
+    assert "sums" not in failure.message
     # A later report does not have the file's name.
     assert failure.measure
 
@@ -549,3 +551,11 @@ def test_a_module_without_tests_that_was_not_collected_is_measured_and_so_not_ow
 
     assert failure.name == file
     assert (failure.measure == "") == is_owed
+
+
+def test_a_linter_s_finding_named_after_its_file_is_no_module_that_was_not_collected(tmp_path: Path) -> None:
+    root = written(tmp_path, {"shop.py": "PRICE = 3\n"})
+
+    (failure,) = judged(root, ("black", "--check", "."), 1, "would reformat shop.py\n").failures
+
+    assert (failure.file, failure.measure) == ("shop.py", "")

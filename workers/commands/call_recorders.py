@@ -109,10 +109,8 @@ class PythonCalls(Calls):
         # New, as what ran before could write to any other.
         folder = Path(tempfile.mkdtemp(dir=own))
         job = {"calls": str(self.calls), "seconds": replay.seconds, "varied": varied, **replay.values.kept}
-        job |= {side: str(folder / side) for side in _SIDES} | {
-            "before": replay.before,
-            "after": replay.after,
-        }
+        job |= {side: str(folder / side) for side in _SIDES}
+        job |= {"before": replay.before, "after": replay.after}
         (folder / "replay").write_text(json.dumps(job))
         for name in ("call_replay.py", "replay_variants.py"):
             (folder / name).write_bytes((_INTEGRITY / name).read_bytes())

@@ -115,9 +115,8 @@ def _rerun_tests(
     if (decisions or is_behind) and named(found, "varied", "failed"):
         # The recording, or the canary in the same process, may have caused the failure.
         found = {**found, **played(claim.run, check, ground, [varied, plain], seconds, elsewhere=True)}
-    again: Outcomes = {}
-    if named(found, "plain", "failed") or named(found, "varied", "failed"):
-        again = {**played(claim.run, check, ground, [plain], seconds)}
+    is_red = named(found, "plain", "failed") or named(found, "varied", "failed")
+    again = played(claim.run, check, ground, [plain], seconds) if is_red else {}
     if named(found, "varied", "failed"):
         again = {**again, **played(claim.run, check, ground, [varied], seconds, elsewhere=True)}
     yield from recording.findings()

@@ -175,23 +175,17 @@ def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
 
 
 def of_files(failures: Iterable[Failure], output: str, workspace: Path) -> Iterator[Failure]:
-    """A runner's failures; those of whole files that no later report can show to pass are measured, and so not owed.
-
-    Files that Node.js could not load say what they printed, which its report leaves out; it never has a loaded file's
-    name. Python files without tests are collected for their doctests, and have none.
+    """A test runner's failures. Those of whole files are measured, and so not owed, if no later report can show that
+    they pass: of what Node.js could not load, which says what it printed, and of modules collected for doctests alone.
     """
-    found, said, tree = dict[str, str](), list[str](), SourceTree(workspace)
-    for row in output.split("\n"):
-        if ended := _ENDED.match(row):
-            found.setdefault(tree.relative(ended[1]), "\n".join(said).strip("\n"))
-            said.clear()
-        else:
-            said.append(row)
+    tree = SourceTree(workspace)
     for failure in failures:
         path, told = failure.file if failure.name == failure.file else "", dict[str, str]()
         is_module = path.endswith(".py") and not is_test(path) and tree.has_file(path)
         if path and failure.message.startswith(_CRASHED):
-            text = found.get(path) or failure.message
+            before, *_ = re.split(rf"(?m)^✖ (?:.*/)?{re.escape(path)} \(\d", output, maxsplit=1)
+            said = _ENDED.split(before)[-1].strip("\n") if before != output else ""
+            text = said or failure.message
             kind, frame = error_type(None, "", text, failure.error_type), str(deepest(text, tree) or "")
             told = {"message": text, "error_type": kind, "frame": frame, "measure": measure_of(text)}
         elif is_module and not _TESTS.search(bytes_if_any(workspace / path)):
@@ -201,7 +195,8 @@ def of_files(failures: Iterable[Failure], output: str, workspace: Path) -> Itera
 
 _TESTS: Final = re.compile(rb"(?i)test|assert|>>>")
 _CRASHED: Final = "test failed\n"
-_ENDED: Final = re.compile(r"[✔✖] (\S+) \(\d[\d.]*ms\)$")
+_ENDED: Final = re.compile(r"^[✔✖▶﹣] .* \(\d[\d.]*ms\).*$", re.MULTILINE)
+"""The line of a test, a suite or a file, after what it printed."""
 _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)\}")
 _FOR_REPORTS: Final = re.compile(
     r"junit_\w+=.*|--(?:test-)?reporter(?:-destination)?=.*|--cov-fail-under=0|--?json"

@@ -67,8 +67,9 @@ def judge(
     verdict = _verdict(run, read)
     # Secrets first: a cut could leave half of one.
     named = with_subtests(verdict.failures, run.output)
+    lists_tests = not _LIST_TESTS.isdisjoint(read)
     failures: list[Failure] = []
-    for failure in of_files(named, run.output, workspace):
+    for failure in of_files(named, run.output, workspace) if lists_tests else named:
         texts = {name: str(getattr(failure, name)) for name in _TEXTS}
         whole = "\n".join(texts.values())
         if hide(whole) != whole:
@@ -85,7 +86,7 @@ def judge(
         failures=tuple(failures),
         passed_names=passed if is_plain else tuple(map(hide, passed)),
         cases=cases if is_plain else frozenset(map(hide, cases)),
-        lists_tests=not _LIST_TESTS.isdisjoint(read),
+        lists_tests=lists_tests,
         evidence=_filled(evidence, run, read, verdict),
         output_tail=tail(run.output, _TAIL_BYTES),
         is_final=verdict.is_final,
