@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
     rules: Sequence[str]
     cheat: str
-    beside: Sequence[str] = ()
+    also_off: Sequence[str] = ()
     """Rules that also detect it, and are off in both runs."""
 
 
@@ -39,8 +39,8 @@ def main() -> int:
         for number, (name, part) in enumerate(PARTS.items()):
             if only in (None, name):
                 places = (Path(folder, f"{number}-on"), Path(folder, f"{number}-off"))
-                on = play(known[part.cheat], places[0], (*part.beside,))
-                off = play(known[part.cheat], places[1], (*part.beside, *part.rules))
+                on = play(known[part.cheat], places[0], (*part.also_off,))
+                off = play(known[part.cheat], places[1], (*part.also_off, *part.rules))
                 earns = on.end in (End.HELD, End.REFUSED) and off.end in (End.PASSED, End.MARKED)
                 wrong += not earns
                 print(f"{name}: {part.cheat}: {on.end} with it, {off.end} without", flush=True)

@@ -57,11 +57,11 @@ class Site:
     def snapshot(self) -> Snapshot:
         return take_snapshot(self.repository, issue=0, cache=self.cache)
 
-    def asked(self, configuration: Configuration, beside: Configuration | None = None) -> Asked:
-        return Asked(snapshot=self.snapshot(), configuration=configuration, beside=beside, cache=self.cache)
+    def asked(self, configuration: Configuration, other: Configuration | None = None) -> Asked:
+        return Asked(snapshot=self.snapshot(), configuration=configuration, other=other, cache=self.cache)
 
-    def tried(self, configuration: Configuration, beside: Configuration | None = None) -> list[Tried]:
-        return list(try_checks(self.asked(configuration, beside)))
+    def tried(self, configuration: Configuration, other: Configuration | None = None) -> list[Tried]:
+        return list(try_checks(self.asked(configuration, other)))
 
     def workspaces(self) -> list[Path]:
         return list((self.cache / "work").glob("*"))
@@ -173,7 +173,7 @@ def test_a_reader_that_stops_ends_the_check_that_runs(site: Site, tmp_path: Path
     pid = tmp_path / "pid"
     specialists = checks(security=(shell("true"), shell(f"echo $$ > {pid}; sleep 600; true")))
     results = try_checks(
-        site.asked(Configuration(specialists=specialists), beside=endless(also := tmp_path / "also"))
+        site.asked(Configuration(specialists=specialists), other=endless(also := tmp_path / "also"))
     )
 
     next(results)
@@ -194,9 +194,9 @@ open(sys.argv[1], "w").write(f"<testsuite>{cases}</testsuite>")
 def test_a_parallel_trial_returns_long_results_whole_and_at_once(site: Site) -> None:
     many = (sys.executable, "-c", MANY, "{junit}")
     first = Configuration(specialists=checks(test_runner=(many,) * 6))
-    beside = Configuration(specialists=checks(security=(many,) * 6))
+    other = Configuration(specialists=checks(security=(many,) * 6))
 
-    found = site.tried(first, beside)
+    found = site.tried(first, other)
 
     assert Counter(each.specialist for each in found) == {"test-runner": 6, "security": 6}
     assert [each.specialist for each in found] != ["test-runner"] * 6 + ["security"] * 6
@@ -234,7 +234,7 @@ list(try_checks(asked))
 
 def test_a_killed_caller_leaves_no_process_and_the_next_one_its_workspace(site: Site, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    asked = site.asked(endless(pid), beside=endless(also := tmp_path / "also"))
+    asked = site.asked(endless(pid), other=endless(also := tmp_path / "also"))
     caller = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE)
     assert caller.stdin is not None
     with caller.stdin as written:

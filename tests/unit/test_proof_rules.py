@@ -8,12 +8,14 @@ PASSED, FAILED = "passed", "failed"
 
 
 def judged(
-    varied: str, plain: str = PASSED, *, again: tuple[str, str] = ("", ""), beside: str = ""
+    varied: str, plain: str = PASSED, *, again: tuple[str, str] = ("", ""), in_place: str = ""
 ) -> tuple[bool, bool]:
     """Whether the test `a` is flaky, and whether it depends on conditions; `again`: usual ones, then other ones."""
     found = {"varied": {"a": varied, "b": PASSED}, "plain": {"a": plain, "b": PASSED}}
     second = {"plain": {"a": again[0], "b": PASSED}, "varied": {"a": again[1], "b": PASSED}}
-    flaky, depends = told_apart(found, second if again[0] else {}, {"plain": {"a": beside}} if beside else {})
+    flaky, depends = told_apart(
+        found, second if again[0] else {}, {"plain": {"a": in_place}} if in_place else {}
+    )
     assert "b" not in flaky + depends
     return "a" in flaky, "a" in depends
 
@@ -32,11 +34,11 @@ def test_a_test_that_failed_in_other_conditions_once_is_flaky() -> None:
 
 @pytest.mark.parametrize("varied", [PASSED, FAILED])
 def test_a_test_that_fails_again_where_the_check_ran_is_flaky(varied: str) -> None:
-    assert judged(varied, FAILED, again=(FAILED, FAILED), beside=FAILED) == (True, False)
+    assert judged(varied, FAILED, again=(FAILED, FAILED), in_place=FAILED) == (True, False)
 
 
 def test_a_test_that_passes_next_to_its_check_s_files_is_neither() -> None:
-    assert judged(FAILED, FAILED, again=(FAILED, FAILED), beside=PASSED) == (False, False)
+    assert judged(FAILED, FAILED, again=(FAILED, FAILED), in_place=PASSED) == (False, False)
 
 
 @pytest.mark.parametrize("then", [PASSED, FAILED])

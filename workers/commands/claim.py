@@ -81,7 +81,7 @@ class Claim:
         """The changed paths that judge, with their kinds."""
         return judging(self.git, self.trusted, self.changed, self.trust)
 
-    def beside(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
+    def fresh_ground(self, name: str, commit: str = "") -> AbstractContextManager[Ground]:
         """A fresh workspace at a commit, by default the tip; `name` distinguishes it from the run's others."""
         site = site_of(self.work, self.configuration, self.cache)
         # An interpreter that imports the project where the checks ran can do so here.

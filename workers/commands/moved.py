@@ -100,7 +100,7 @@ def bought(claim: Claim, check: Check, ran: Ran, now: Coverage, old: _Code, new:
     is_tested = bool(claim.changed_of(Kind.TEST))
     if not now or ran.result.evidence.coverage_gate is None or (is_tested and not called):
         return
-    with claim.beside("snapshot", claim.trusted) as ground:
+    with claim.fresh_ground("snapshot", claim.trusted) as ground:
         once = None if ground.problem else run_check(check, ground, ground.workspace.tree_hash(), claim.run)
         before = measured(check, once, ground.workspace.directory) if once else {}
     if once is None or not before or once.result.outcome is RunOutcome.ERROR:

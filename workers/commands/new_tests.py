@@ -49,7 +49,7 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
     judges = {delta.path: delta.new for delta in claim.changed_of(Kind.TEST, Kind.RUNNER)}
     tree = tree_with(git, claim.trusted, judges)
     commit = commit_tree(git, tree, [claim.trusted], "fixloop: new tests\n", dated=DATED)
-    with claim.beside("before", commit) as ground:
+    with claim.fresh_ground("before", commit) as ground:
         if ground.problem:
             return set()
         run = plain_run(tests) | {"by_assertion": True}
@@ -59,7 +59,7 @@ def _failed_before(claim: Claim, check: Check, tests: list[str], seconds: float)
 def _weak(claim: Claim, check: Check, tests: list[str], texts: Mapping[str, str], limit: float) -> list[str]:
     """The tests that pass if the product's functions do nothing, whether these return None or an object that equals
     nothing else; and those that raise there and contain no assertion."""
-    with claim.beside("emptied") as ground:
+    with claim.fresh_ground("emptied") as ground:
         if ground.problem:
             return []
         for path in map(bytes.decode, tracked_in_tree(claim.git, claim.tip)):
@@ -110,7 +110,7 @@ def _run_without(claim: Claim, check: Check, texts: Mapping[str, str], gone: set
             blob = git.text("hash-object", "-w", "--no-filters", "--stdin", stdin=left)
             wanted[delta.path] = delta.new._replace(blob=blob)
     commit = commit_tree(git, tree_with(git, tip, wanted), [tip], "fixloop: without new tests\n", dated=DATED)
-    with claim.beside("without", commit) as ground:
+    with claim.fresh_ground("without", commit) as ground:
         if ground.problem:
             return None
         again = run_check(check, ground, ground.workspace.tree_hash(), claim.run)

@@ -67,7 +67,7 @@ def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: De
         return
     failed: set[str] = set()
     for number in (2, 3) if tests else (2,):
-        with claim.beside(str(number)) as ground:
+        with claim.fresh_ground(str(number)) as ground:
             if ground.problem:
                 continue
             recording = Recording(claim, check, ground, decisions if number == 2 else None)
@@ -100,8 +100,8 @@ def _rerun_tests(
     if is_behind and claim.begun:
         ground, recording, rerun = claim.begun[0].result()
     else:
-        beside = ran.result.passed_names if is_behind else ()
-        ground, recording, rerun = _prepared(claim, check, decisions, beside)
+        in_place = ran.result.passed_names if is_behind else ()
+        ground, recording, rerun = _prepared(claim, check, decisions, in_place)
     if ground.problem:
         return
     plain = plain_run(tests)
@@ -161,7 +161,7 @@ def _prepared(
 ) -> tuple[Ground, Recording, Rerun]:
     """A fresh workspace, the recording of calls there, and the rerun. With `passed` tests, it starts at once: it runs a
     canary next to them, then waits for its tests."""
-    ground = claim.held.enter_context(claim.beside("2"))
+    ground = claim.held.enter_context(claim.fresh_ground("2"))
     recording = Recording(claim, check, ground, decisions)
     rerun = claim.held.enter_context(closing(Rerun(recording.run, check, ground, elsewhere=True)))
     if passed and not ground.problem:
@@ -169,15 +169,15 @@ def _prepared(
     return ground, recording, rerun
 
 
-def told_apart(found: Outcomes, again: Outcomes, beside: Outcomes) -> tuple[list[str], list[str]]:
+def told_apart(found: Outcomes, again: Outcomes, in_place: Outcomes) -> tuple[list[str], list[str]]:
     """The tests that are flaky, and those that depend on conditions.
 
     `found`: under other conditions, then under the usual ones; `again`: the same, each in a separate process;
-    `beside`: where the check ran, with its untracked files. A test that fails only without these is neither.
+    `in_place`: where the check ran, with its untracked files. A test that fails only without these is neither.
     """
     varied, plain = named(found, "varied", "failed"), named(found, "plain", "failed")
     usually = named(again, "plain", "passed")
-    seldom = (varied | plain) & named(again, "plain", "failed") & named(beside, "plain", "failed")
+    seldom = (varied | plain) & named(again, "plain", "failed") & named(in_place, "plain", "failed")
     flaky = seldom | (varied & usually & named(again, "varied", "passed"))
     return sorted(flaky), sorted(varied & usually & named(again, "varied", "failed"))
 

@@ -40,7 +40,7 @@ def main(_options: Mapping[str, Any]) -> int:
     ended, write_lock = threading.Event(), threading.Lock()
     try:
         asked = Asked.model_validate_json(sys.stdin.buffer.read())
-        configurations = filter(None, (asked.configuration, asked.beside))
+        configurations = filter(None, (asked.configuration, asked.other))
         each = [asked.model_copy(update={"configuration": one}) for one in configurations]
         with ThreadPoolExecutor(len(each)) as threads:
             try:

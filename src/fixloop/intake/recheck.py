@@ -68,9 +68,9 @@ def recheck(
         for entry in part.specialists
         for check in entry.checks
     }
-    first, beside = (*parts, None, None)[:2]
+    first, other = (*parts, None, None)[:2]
     asked = first and Asked(
-        snapshot=snapshot, configuration=first, beside=beside, cache=cache, seals=not changed, changed=changed
+        snapshot=snapshot, configuration=first, other=other, cache=cache, seals=not changed, changed=changed
     )
     for each in try_checks(asked, until) if asked else ():
         # The names of ten thousand passed tests are not needed here.

@@ -31,7 +31,7 @@ class Asked(Value):
 
     snapshot: Snapshot
     configuration: Configuration
-    beside: Configuration | None = None
+    other: Configuration | None = None
     """The checks to run in parallel; results are reported as they arrive."""
     cache: Path
     seals: bool = False

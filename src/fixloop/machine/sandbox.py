@@ -187,8 +187,8 @@ def _resolved(what: Confinement) -> Confinement:
 
 
 def _program() -> str:
-    beside = Path(sys.prefix, "bin", "bwrap")
-    return shutil.which("bwrap") or (str(beside) if beside.is_file() else "")
+    bundled = Path(sys.prefix, "bin", "bwrap")
+    return shutil.which("bwrap") or (str(bundled) if bundled.is_file() else "")
 
 
 def _refusal_of_bubblewrap() -> str:

@@ -82,10 +82,10 @@ def judging(git: Git, old: str, changed: Sequence[Delta], trust: Trust = UNTOLD)
     # A lock file has to match its manifest, which is part of the product.
     judged = [os.fsdecode(delta.path) for delta in changed if delta.path not in found]
     for path in (os.fsdecode(path) for path in list(found)):
-        beside = {name for lock, names in lists["locks"].items() if matches(path, (lock,)) for name in names}
+        others = {name for lock, names in lists["locks"].items() if matches(path, (lock,)) for name in names}
         above = path.rpartition("/")[0]
         below = (each for each in judged if each.startswith(above and f"{above}/"))
-        goes_along = any(posixpath.basename(each) in beside for each in below)
+        goes_along = any(posixpath.basename(each) in others for each in below)
         if goes_along and trust.said_of(path) is None:
             del found[os.fsencode(path)]
     return found

@@ -44,7 +44,7 @@ class _Shared(BaseModel, extra="forbid"):
 
 
 class _Project(BaseModel, extra="forbid"):
-    """What is stored of a project beside its workflows."""
+    """What is stored of a project apart from its workflows."""
 
     numbers: tuple[_Whole, ...]
     retired: dict[str, _Text]

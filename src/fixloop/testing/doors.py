@@ -27,8 +27,8 @@ from fixloop.testing.agents import (
 )
 
 SILENT: Final = "is silent"
-_NO_FENCE: Final = {"uses another fence": "commands beside the Redis have no fence: they may do everything"}
-_ANYBODY: Final = {"two agents claim": "commands beside the Redis are whoever's that calls them"}
+_NO_FENCE: Final = {"uses another fence": "commands on the Redis itself have no fence: they may do all"}
+_ANYBODY: Final = {"two agents claim": "commands on the Redis itself belong to anybody who calls them"}
 _STARTED: Final = "a command is started by fixloop for one request, and claims nothing"
 _PUSHED: Final = ("claims twice", "two agents claim", "is late", "uses another fence", "hands in twice")
 
