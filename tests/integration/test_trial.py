@@ -96,7 +96,7 @@ def test_a_check_of_another_language_names_no_interpreter(site: Site) -> None:
     assert {each.result.outcome for each in found} == {RunOutcome.PASSED}
     foreign, own = (each.result.evidence.interpreter for each in found)
     assert foreign == ""
-    assert own.endswith("python")
+    assert Path(own).name.startswith("python")
 
 
 def test_the_command_to_run_again_is_run_by_the_interpreter_of_the_check(site: Site) -> None:
