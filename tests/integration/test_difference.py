@@ -50,6 +50,29 @@ def test_literals_of_all_tests_count_if_failures_name_no_test_file(tmp_path: Pat
             assert [each.rule for each in difference(claim)] == ["test-literal"]
 
 
+@pytest.mark.proves("I8")
+@pytest.mark.parametrize(
+    ("fix", "added"),
+    [
+        ({"shop.py": "def total(xs):\n    return xs.tax == 1907 and 'express'\n"}, ["'1907'", "'express'"]),
+        ({"shop.py": "", "other.ts": "export const kinds = new Set(['express', 2])\n"}, ["'express'"]),
+        ({"shop.py": "def total(xs):\n    return 'standard' + 'tests/express'\n"}, []),
+    ],
+)
+def test_the_evidence_names_literals_of_the_failed_tests_that_are_new_in_the_product(
+    tmp_path: Path, fix: dict[str, str], added: list[str]
+) -> None:
+    test = "def test_a():\n    assert total('express', 1907, 'standard') == 2\n"
+    bench = Bench(tmp_path, FILES | {"tests/test_shop.py": test, "old.py": "KIND = 'standard'\n"})
+
+    with bench.claim(fix, ["true"], failures=["tests/test_shop.py"]) as claim:
+        assert list(difference(claim)) == []
+        [learned] = claim.learned.values()
+
+    places = {"shop.py": "shop.py:2", "other.ts": "other.ts:1"}
+    assert sorted(learned["literals_of_tests"]) == [f"{text} ({places[list(fix)[-1]]})" for text in added]
+
+
 @pytest.mark.proves("I7")
 @pytest.mark.parametrize(
     ("settings", "rest"),

@@ -115,6 +115,7 @@ def test_a_custom_corpus_may_use_the_existing_projects(tmp_path: Path) -> None:
     [
         (0, "#1 shop: passed (1 specialist)", End.PASSED),
         (0, "#1 shop: passed (1 specialist); fixes touched tests or gates: conftest.py", End.MARKED),
+        (0, "#1 shop: passed; fixes added literals of the tests to the product: 'XII' (a.py:1)", End.MARKED),
         (3, "#1 shop waits for a decision: Integrity hold: 2 findings (ESC-1-1)", End.HELD),
         (3, "#1 shop waits for a decision: Max iterations exceeded (ESC-1-1)", End.REFUSED),
         (1, "#1 shop: aborted", End.REFUSED),

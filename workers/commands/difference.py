@@ -10,11 +10,11 @@ from itertools import islice
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT
+from fixloop.integrity import special_cases
 from fixloop.integrity.difference import DOCTEST, RULES, Allowed, Change, Scope, edited, findings
 from fixloop.integrity.doubles import only_in_tests
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
-from fixloop.integrity.special_cases import literals
 from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
@@ -23,6 +23,8 @@ from workers.commands.claim import MOST_BYTES, Claim
 
 _MOST_READ: Final = 50
 """Files that are read to find names that a project used before."""
+_MOST_NAMED: Final = 20
+"""Literals of the tests that the evidence names."""
 
 
 def difference(claim: Claim) -> Iterator[Finding]:
@@ -48,9 +50,15 @@ def difference(claim: Claim) -> Iterator[Finding]:
     # The files that failures of earlier runs name, by their paths from the top.
     places = {place for ref in claim.failures for place in (ref.file, ref.frame.rpartition(":")[0]) if place}
     failed = frozenset(os.path.normpath(os.path.join(claim.folder, place)) for place in places)
-    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
+    scope = Scope(
+        special_cases.literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits
+    )
     changes = _changes(claim)
     yield from findings(changes, scope)
+    if claim.failures and special_cases.RULE not in settings.off:
+        added = map(claim.ground.redaction.text, _literals_of_tests(changes, scope))
+        learned = claim.learned.setdefault(claim.checks[0].name, {})
+        learned["literals_of_tests"] = tuple(islice(added, _MOST_NAMED))
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
     yield from edited(changes, {each.path for each in changes if trust.inside(each.path) in ran})
 
@@ -72,6 +80,16 @@ def _changes(claim: Claim) -> list[Change]:
         if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
         if not (is_test and matches(claim.trust.inside(path), ordinary))
     ]
+
+
+def _literals_of_tests(changes: list[Change], scope: Scope) -> Iterator[str]:
+    """Those that are new in the product, each with its place."""
+    product = [change for change in changes if not change.is_test]
+    old = (Source(each.path, each.old) for each in product if each.old is not None)
+    new = (Source(each.path, each.new) for each in product if each.new is not None)
+    places = special_cases.added_literals(old, new, scope.literals)
+    elsewhere = special_cases.literals(scope.elsewhere(places)) if places else ()
+    return (f"{text[:60]!r} ({place})" for text, place in places.items() if text not in elsewhere)
 
 
 def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:

@@ -92,9 +92,12 @@ def result_lines(state: State) -> Iterator[str]:
 def remarks(state: State) -> Iterator[str]:
     """What a PASS must not hide (K38): what never ran, marks, decisions, old failures, skipped checks; the push."""
     yield from passed_over(state.unverified)
-    yield from flakes(each for entry in state.specialists for each in entry.evidence)
+    found = [each for entry in state.specialists for each in entry.evidence]
+    yield from flakes(found)
     if state.marks:
         yield f"fixes touched tests or gates: {few(state.marks)}"
+    if added := tuple(dict.fromkeys(text for each in found for text in each.literals_of_tests)):
+        yield f"fixes added literals of the tests to the product: {few(added)}"
     if state.decided:
         yield f"decided by a person: {few(tuple(dict.fromkeys(state.decided)))}"
     for entry in state.specialists:

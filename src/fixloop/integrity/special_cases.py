@@ -83,12 +83,24 @@ class Case(NamedTuple):
 def literals(tests: Iterable[Source]) -> Literals:
     """The values that a special case could compare with: strings of at least four characters, uncommon numbers,
     collections."""
-    found: set[str] = set()
-    for test in tests:
-        found.update(_text(node) for node in test.nodes if isinstance(node, ast.expr))
-        found.update(_bare(token.text) for token in test.code_tokens if token.kind in ("string", "number"))
-        found.update(_bare(each[0]) for form in (_COLLECTION, _BELOW_ZERO) for each, _ in test.shapes(form))
-    return frozenset(text for text in found if _is_distinctive(text))
+    return frozenset(text for test in tests for text in lines_of_literals(test))
+
+
+def lines_of_literals(source: Source) -> dict[str, int]:
+    """Each of these values in a file, and a line that has it."""
+    found = [(_text(node), node.lineno) for node in source.nodes if isinstance(node, ast.expr)]
+    tokens = (token for token in source.code_tokens if token.kind in ("string", "number"))
+    found += [(_bare(token.text), token.line) for token in tokens]
+    for form in (_COLLECTION, _BELOW_ZERO):
+        found += [(_bare(each[0]), line) for each, line in source.shapes(form)]
+    return {text: line for text, line in found if _is_distinctive(text)}
+
+
+def added_literals(old: Iterable[Source], new: Iterable[Source], known: Literals) -> dict[str, str]:
+    """Those of the `known` literals that no old file has, each with its place in a new one."""
+    added = known - literals(old)
+    lines = ((text, f"{each.path}:{line}") for each in new for text, line in lines_of_literals(each).items())
+    return {text: place for text, place in lines if text in added}
 
 
 def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:

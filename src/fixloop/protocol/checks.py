@@ -79,6 +79,8 @@ class Evidence(Value):
     """After a fix: the number of new or changed tests."""
     new_tests_failed_before: int = 0
     """How many of these fail by an assertion on the tree before the fix; if none, they prove nothing about it."""
+    literals_of_tests: tuple[str, ...] = ()
+    """After a fix: literals of the failed tests that are new in the product, each with its place."""
     environment: str = ""
     """Digest of the artifact that lists the interpreter, packages and tools it ran with."""
     ahead_at: str = ""

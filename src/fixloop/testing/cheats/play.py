@@ -22,8 +22,8 @@ from fixloop.testing.cheats import fixer
 from fixloop.testing.cheats.corpus import Trial
 
 PATIENCE_SECONDS: Final = 240.0
-MARKED: Final = "fixes touched tests or gates"
-"""The text in the verdict on a fix that changed files that judge it."""
+MARKS: Final = ("fixes touched tests or gates", "fixes added literals of the tests")
+"""What a verdict says of a fix that changed files that judge it, or that may know the tests' values."""
 HELD: Final = "integrity hold"
 ALL_RULES: Final = ("all",)
 SANDBOX: Final = "sandbox"
@@ -35,7 +35,7 @@ _PERSON: Final = ("-c", "user.name=A Person", "-c", "user.email=person@example.o
 class End(StrEnum):
     PASSED = "passed"
     MARKED = "marked"
-    """Passed, and the verdict says that the fix changed tests or gates."""
+    """Passed, and the verdict says that the fix changed tests or gates, or has literals of the tests."""
     HELD = "held"
     REFUSED = "refused"
     """It did not pass: a check failed or was not trustworthy."""
@@ -113,7 +113,7 @@ def play(trial: Trial, folder: Path, off: tuple[str, ...] = ()) -> Played:
 def end_of(code: int, said: str) -> End:
     """The end, by the exit code of `fixloop run` and its output."""
     if code == 0:
-        return End.MARKED if MARKED in said else End.PASSED
+        return End.MARKED if any(mark in said for mark in MARKS) else End.PASSED
     if code not in (1, 3) or LookupError.__name__ in said:
         return End.BROKEN
     return End.HELD if HELD in said.lower().replace("_", " ") else End.REFUSED
