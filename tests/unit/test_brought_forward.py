@@ -360,3 +360,21 @@ def test_a_case_that_left_a_table_in_a_file_is_missing() -> None:
     text = f"import pytest\n{READ}{EACH}def test_rows(line, total):\n    assert add(line) == total\n"
 
     assert forward(f"{name}[2-4]", f"{name}[1-2]", text, text) == ""
+
+
+@pytest.mark.proves("K7")
+@pytest.mark.parametrize(
+    ("name", "now", "changed", "is_same"),
+    [
+        ("test.js::0.6598871 is a number", "test.js::0.1200345 is a number", "index.js", True),
+        ("test_a.py::test_b[2026-11-30 09:15]", "test_a.py::test_b[2026-12-01 10:00]", "a.py", True),
+        ("test_a.py::test_b[<A at 0x7f3ac0d1>]", "test_a.py::test_b[<A at 0x81cc0aaf04>]", "a.py", True),
+        ("test.js::0.6598871 is a number", "test.js::0.1200345 is a number", "test.js", False),
+        ("test.js::0.6598871 is a number", "test.js::0.1200345 is none", "index.js", False),
+        ("test_a.py::test_b[2026]", "test_a.py::test_b[2027]", "a.py", False),
+    ],
+)
+def test_a_test_named_by_an_address_a_time_or_a_random_number_passes_under_another_name(
+    name: str, now: str, changed: str, is_same: bool
+) -> None:
+    assert brought_forward([name], {now}, {changed: ""}, {changed: ""}) == ({name: now} if is_same else {})
