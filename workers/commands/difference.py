@@ -56,9 +56,14 @@ def difference(claim: Claim) -> Iterator[Finding]:
     changes = _changes(claim)
     yield from findings(changes, scope)
     if claim.failures and special_cases.RULE not in settings.off:
-        added = map(claim.ground.redaction.text, _literals_of_tests(changes, scope))
-        learned = claim.learned.setdefault(claim.checks[0].name, {})
-        learned["literals_of_tests"] = tuple(islice(added, _MOST_NAMED))
+        product = [
+            (Source(each.path, each.old or ""), Source(each.path, each.new or ""))
+            for each in changes
+            if not each.is_test
+        ]
+        added = special_cases.added_literals(product, scope.literals, elsewhere)
+        shown = tuple(map(claim.ground.redaction.text, added[:_MOST_NAMED]))
+        claim.learned.setdefault(claim.checks[0].name, {})["literals_of_tests"] = shown
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}
     yield from edited(changes, {each.path for each in changes if trust.inside(each.path) in ran})
 
@@ -80,16 +85,6 @@ def _changes(claim: Claim) -> list[Change]:
         if (delta.is_addition or delta.old.blob in found) and (delta.is_deletion or delta.new.blob in found)
         if not (is_test and matches(claim.trust.inside(path), ordinary))
     ]
-
-
-def _literals_of_tests(changes: list[Change], scope: Scope) -> Iterator[str]:
-    """Those that are new in the product, each with its place."""
-    product = [change for change in changes if not change.is_test]
-    old = (Source(each.path, each.old) for each in product if each.old is not None)
-    new = (Source(each.path, each.new) for each in product if each.new is not None)
-    places = special_cases.added_literals(old, new, scope.literals)
-    elsewhere = special_cases.literals(scope.elsewhere(places)) if places else ()
-    return (f"{text[:60]!r} ({place})" for text, place in places.items() if text not in elsewhere)
 
 
 def _failed_tests(claim: Claim, paths: Collection[str]) -> Iterator[Source]:

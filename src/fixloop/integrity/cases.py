@@ -25,7 +25,7 @@ _STARTS: Final = {"go": _GO, "rs": _RUST} | dict.fromkeys(
 _GO_NAME: Final = re.compile(r"(?P<package>.*)\.(?P<name>(?:Test|Example|Fuzz)\w*)(?P<sub>/.*)?")
 _NUMBER: Final = re.compile(r"0x[\da-f]+|\d+")
 _CHANGING: Final = re.compile(r"0x[\da-f]{8}|(?:\d[-.:T]?){8}")
-"""At least a date: a shorter number may be a parameter of the test."""
+"""In a name: an address, a time or a random number, another one in each run. A shorter one may be a parameter."""
 _LOOP: Final = re.compile(
     r"\bfor\s*(?=\(\s*(?:const|let|var)\s+(?P<names>[^()]{1,200}?)\s+of\s+(?P<table>\w+|\[))"
 )
@@ -54,17 +54,13 @@ def brought_forward(
 
     `before`, `after`: the old and new texts of the files that differ, by path.
     """
-    names = set(passed)
-    kept = [name for name in missing if name.partition("::")[0] not in (*before, *after)]
-    found = _python(missing, names, before, after) | _by_number(kept, names)
-    return {**found, **_others([name for name in missing if name not in found], names, before, after)}
-
-
-def _by_number(missing: Iterable[str], passed: Iterable[str]) -> dict[str, str]:
-    """Tests named by an address, a time or a random number, which is another one in each run."""
+    names, changed = set(passed), {*before, *after}
+    found = _python(missing, names, before, after)
     alike = {_NUMBER.sub("0", name): name for name in passed}
-    found = {name: alike.get(_NUMBER.sub("0", name), "") for name in missing if _CHANGING.search(name)}
-    return {name: other for name, other in found.items() if other}
+    for name in filter(_CHANGING.search, missing):
+        if name.partition("::")[0] not in changed and (now := alike.get(_NUMBER.sub("0", name))):
+            found[name] = now
+    return {**found, **_others([name for name in missing if name not in found], names, before, after)}
 
 
 def is_seen(name: str, expected: Collection[str], passed: Collection[str], changed: Collection[str]) -> bool:

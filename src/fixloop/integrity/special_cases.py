@@ -8,7 +8,7 @@ import ast
 import base64
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -96,11 +96,21 @@ def lines_of_literals(source: Source) -> dict[str, int]:
     return {text: line for text, line in found if _is_distinctive(text)}
 
 
-def added_literals(old: Iterable[Source], new: Iterable[Source], known: Literals) -> dict[str, str]:
-    """Those of the `known` literals that no old file has, each with its place in a new one."""
-    added = known - literals(old)
-    lines = ((text, f"{each.path}:{line}") for each in new for text, line in lines_of_literals(each).items())
-    return {text: place for text, place in lines if text in added}
+def added_literals(
+    sides: Sequence[tuple[Source, Source]],
+    known: Literals,
+    elsewhere: Callable[[Collection[str]], Iterable[Source]],
+) -> list[str]:
+    """Those of the `known` literals that new files have, and neither old ones nor those `elsewhere`, with places."""
+    added = known - literals(old for old, _ in sides)
+    places = {
+        text: f"{new.path}:{line}"
+        for _, new in sides
+        for text, line in lines_of_literals(new).items()
+        if text in added
+    }
+    before = literals(elsewhere(places)) if places else ()
+    return [f"{text[:60]!r} ({place})" for text, place in places.items() if text not in before]
 
 
 def special_cases(old: Source | None, new: Source, known: Literals) -> Iterator[Sign]:
