@@ -39,7 +39,7 @@ def started(command: Sequence[str], launchers: Collection[str]) -> Iterator[Star
     their values are none; a module is one after `-m`, or together with it."""
     before, is_value = "", False
     for at, word in enumerate(command):
-        if is_value or (_OPTION.match(word)):
+        if is_value or _OPTION.match(word):
             is_value = word in _VALUED and not is_value
             continue
         # `uvx ruff@0.4` and `uvx --from coverage[toml]` name a release or an extra.
