@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fixloop.statefiles.edits import difference
+from fixloop.statefiles.sync import difference
 
 
 def _json(document: Any) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from fixloop.repository.mirror import Mirror
 from tests.fixtures.repositories import write
 from workers.workspaces.environment import in_own_home
-from workers.workspaces.surroundings import planted, settings_above
+from workers.workspaces.frozen_environment import planted, settings_above
 from workers.workspaces.workspace import Workspace
 
 

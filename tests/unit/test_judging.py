@@ -8,7 +8,7 @@ import pytest
 
 from fixloop.protocol.checks import Finding
 from fixloop.secrets.redaction import Redaction
-from workers.commands import judging
+from workers.commands import specialist
 from workers.commands.claim import Claim
 
 
@@ -23,27 +23,27 @@ def found_by(monkeypatch: pytest.MonkeyPatch, *found: Finding) -> None:
     def judge(claim: Claim) -> Iterator[Finding]:
         yield from found
 
-    monkeypatch.setattr(judging, "JUDGES", (judge,))
+    monkeypatch.setattr(specialist, "JUDGES", (judge,))
 
 
 def test_a_shown_finding_has_no_secrets_or_parts_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    side = "x" * (judging.SIDE_CHARACTERS - 4) + "hunter22"
+    side = "x" * (specialist.SIDE_CHARACTERS - 4) + "hunter22"
     found_by(monkeypatch, Finding(rule="words", text="hunter22 is named", old=side, new="hunter22"))
 
-    [found] = judging.findings(claimed())
+    [found] = specialist.findings(claimed())
 
     assert "hunter22" not in found.text + found.old + found.new
     assert not found.old.endswith("hunt")
-    assert len(found.old) <= judging.SIDE_CHARACTERS
+    assert len(found.old) <= specialist.SIDE_CHARACTERS
 
 
 def test_very_many_findings_are_counted_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = [Finding(rule="words", text=str(number)) for number in range(judging.MOST + 3)]
+    many = [Finding(rule="words", text=str(number)) for number in range(specialist.MOST_FINDINGS + 3)]
     found_by(monkeypatch, *many, Finding(rule="gate", text="once"))
 
-    found = judging.findings(claimed())
+    found = specialist.findings(claimed())
 
-    assert len(found) == judging.MOST + 2
+    assert len(found) == specialist.MOST_FINDINGS + 2
     assert [(each.rule, each.text) for each in found[-2:]] == [
         ("words", "3 more of this rule, not listed here"),
         ("gate", "1 more of this rule, not listed here"),
@@ -54,4 +54,4 @@ def test_very_many_findings_are_counted_by_rule(monkeypatch: pytest.MonkeyPatch)
 def test_a_rule_that_a_project_switched_off_finds_nothing(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
     found_by(monkeypatch, Finding(rule="words", text="seen"))
 
-    assert judging.findings(claimed(off)) == ()
+    assert specialist.findings(claimed(off)) == ()

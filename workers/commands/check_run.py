@@ -18,9 +18,9 @@ from fixloop.protocol.checks import CheckResult, Evidence, RunOutcome
 from fixloop.reports.document import bytes_if_any
 from fixloop.reports.examples import with_examples, without_reports
 from fixloop.reports.verdict import judge
+from workers.workspaces.frozen_environment import planted
 from workers.workspaces.ground import Ground
 from workers.workspaces.node_modules import changed_packages, written_into
-from workers.workspaces.surroundings import planted
 
 COMMAND_NOT_FOUND: Final = 127
 OUTPUT_BYTES: Final = 1_000_000

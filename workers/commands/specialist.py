@@ -1,32 +1,42 @@
-"""A specialist's step: runs its checks on the workflow's tree and returns the resulting event."""
+"""A specialist's step: runs its checks on the workflow's tree and returns the resulting event.
+
+A run that passed after a fix is only a claim: judges examine it before it becomes a verdict. Each judge examines one
+aspect that the fix cannot control, and yields findings for a person to decide.
+"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from fixloop.configuration.model import Configuration
+from fixloop.intake.redaction_scope import without_secrets
 from fixloop.machine.guard import GuardedResult
-from fixloop.protocol.checks import CheckResult, OldFailures, RunOutcome, worst
+from fixloop.protocol.checks import CheckResult, Finding, OldFailures, RunOutcome, worst
 from fixloop.protocol.events import BaselineBegun, RunFinished
 from fixloop.protocol.holds import ALL_RULES
 from fixloop.protocol.limits import failures_json
 from fixloop.protocol.roles import worker_of
 from fixloop.protocol.tracing import VARIABLE, traceparent
+from fixloop.repository.tree import Delta, deltas
 from workers.commands.ahead import may_load_ahead
+from workers.commands.apart import apart
 from workers.commands.baseline import Comparison
+from workers.commands.canary import fewer_tests, runner_lies
 from workers.commands.check_run import Ran
 from workers.commands.checked import taken_over
 from workers.commands.claim import Claim
+from workers.commands.difference import difference
 from workers.commands.flakes import RULE as FLAKY
 from workers.commands.frozen import Frozen
-from workers.commands.judging import by_chance, changed_since, findings
-from workers.commands.proof import begun
-from workers.commands.seen import noted
+from workers.commands.moved import started_by_others, work_moved_away
+from workers.commands.new_tests import new_tests
+from workers.commands.proof import begun, proof
+from workers.commands.seen import not_seen_again, noted
 from workers.steps.step import Step, with_grace
 from workers.steps.validation_steps import run_finished
-from workers.workspaces.ground import Site, open_ground, site_of
+from workers.workspaces.ground import Ground, Site, open_ground, site_of
 
 FIRST_LISTED: Final = 200
 """Old failures that are listed; all are counted."""
@@ -160,3 +170,59 @@ def _coverage(results: list[CheckResult]) -> str:
             gate = f" (target: ≥{evidence.coverage_gate:g}%)" if evidence.coverage_gate is not None else ""
             return f"{evidence.coverage_percent:.1f}%{gate}"
     return ""
+
+
+Judge = Callable[[Claim], Iterator[Finding]]
+JUDGES: Final[tuple[Judge, ...]] = (
+    difference,
+    work_moved_away,
+    started_by_others,
+    apart,
+    not_seen_again,
+    fewer_tests,
+    # May also run the canary.
+    proof,
+    runner_lies,
+    new_tests,
+)
+MOST_FINDINGS: Final = 20
+"""Findings that are listed; the rest are counted by rule."""
+TEXT_CHARACTERS: Final = 500
+SIDE_CHARACTERS: Final = 1000
+
+
+def findings(claim: Claim) -> tuple[Finding, ...]:
+    """The findings of all judges, redacted, at most `MOST_FINDINGS` and a count for each rule of the rest."""
+    off = claim.configuration.integrity.off
+    if ALL_RULES in off:
+        return ()
+    found = [found for judge in JUDGES for found in judge(claim) if found.rule not in off]
+    further = Counter(each.rule for each in found[MOST_FINDINGS:])
+    listed = found[:MOST_FINDINGS] + [
+        Finding(rule=rule, text=f"{count} more of this rule, not listed here")
+        for rule, count in further.items()
+    ]
+    hide, side = claim.ground.redaction.text, SIDE_CHARACTERS
+    # Redacted before they are truncated to the limits of a state: a truncated secret would not be recognised.
+    wholes = [without_secrets(each, hide) for each in listed]
+    return tuple(
+        whole.with_(text=whole.text[:TEXT_CHARACTERS], old=whole.old[:side], new=whole.new[:side])
+        for whole in wholes
+    )
+
+
+def by_chance(claim: Claim) -> tuple[Finding, ...]:
+    """The tests that failed and then passed on the same tree, with or without a fix."""
+    text = "{} failed, and passed when it ran again on the same tree"
+    flaky = [(ran.result.check, name) for ran in claim.ran for name in ran.result.flaky]
+    return tuple(
+        Finding(rule=FLAKY, text=text.format(name), check=check, file=name.partition("::")[0])
+        for check, name in flaky
+    )
+
+
+def changed_since(work: Step, ground: Ground) -> tuple[Delta, ...]:
+    state = work.holding.state
+    if not state.trusted or state.trusted == state.tip or state.tree in state.accepted:
+        return ()
+    return tuple(deltas(ground.workspace.mirror.git, state.trusted, state.tip))

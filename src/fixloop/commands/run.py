@@ -1,28 +1,30 @@
 """`run`, `resume` and `enqueue`: submit a feature, and follow it until it ends or waits."""
 
+import json
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Exit, Option
 
 from fixloop.commands import run_options as options
 from fixloop.commands.apply import apply_to
 from fixloop.commands.dry_run import preflight_lines, try_feature
-from fixloop.commands.enqueue_many import hand_in_many
 from fixloop.commands.files import restore_lost
 from fixloop.commands.handlers import handlers_of
 from fixloop.commands.presenter import PASSED, UNVERIFIED, Standing
-from fixloop.commands.screen import note, print_lines, say
+from fixloop.commands.screen import counted, note, print_lines, say
 from fixloop.commands.session import OptionalIssue, ProjectOption, Session, look, open_session, open_workflow
 from fixloop.commands.watch import POLL_SECONDS, follow, print_result, waiting_child
 from fixloop.errors import ExitCode, FixloopError, InfrastructureError, UsageError
+from fixloop.intake.bulk import enqueue_many
 from fixloop.intake.feature import Feature
 from fixloop.intake.preparation import usable
 from fixloop.intake.submission import Enqueued, enqueue
@@ -258,3 +260,42 @@ def _close(session: Session, workflow: str, path: Path, *, apply: bool) -> None:
     if now.is_settled:
         note(f"see the report: fixloop report {state.issue} --open")
     raise Exit(code)
+
+
+def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
+    """Print each line's workflow or why it was refused, then the totals. Exit code 2: some were refused."""
+    if usual.issue is not None:
+        raise UsageError("--issue and --from exclude each other; each line names its own")
+    made = joined = refused = 0
+    with ExitStack() as opened:
+        try:
+            lines = sys.stdin.buffer if str(file) == "-" else opened.enter_context(file.open("rb"))
+        except OSError as error:
+            raise UsageError(f"cannot read the features {file}: {error.strerror or error}") from None
+        session = opened.enter_context(open_session(directory, create=True))
+        opened.enter_context(session.hints.together())
+        cache = session.settings.cache_dir
+        for each in counted(enqueue_many(session.engine, _features(lines, usual), cache=cache), "submitted"):
+            if each.error:
+                refused += 1
+                say(f"line {each.number}{f', issue {each.issue}' if each.issue else ''}: {each.error}")
+                continue
+            made += each.created
+            joined += not each.created
+            print_lines(each.workflow)
+    note(f"{made} submitted, {joined} already submitted, {refused} refused")
+    if refused:
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _features(lines: Iterable[bytes], usual: Feature) -> Iterator[Feature | UsageError]:
+    for line in lines:
+        try:
+            given = json.loads(line.decode("utf-8-sig"))
+            if not isinstance(given, dict):
+                raise UsageError('each line must be an object such as {"issue": 47}')
+            yield usual.with_given(given)
+        except UsageError as error:
+            yield error
+        except (ValueError, RecursionError) as error:
+            yield UsageError(f"the line is not valid JSON: {' '.join(str(error).split())}")

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from fixloop.configuration.place import Place, nearest
 from fixloop.errors import UsageError
+from fixloop.protocol.launchers import PYTHON
 
 PLACEHOLDERS: Final = ("junit", "sarif", "coverage", "jest", "eslint")
 """The placeholders for report paths in a check's command; each has a reader of that name."""
 SHELL_WORDS: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>"})
-PYTHON: Final = re.compile(r"python[\d.]*")
 _WORD: Final = re.compile(r"(?<!\{)\{([A-Za-z_][\w-]*)\}(?!\})")
 _NEARLY: Final = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}", re.IGNORECASE)
 _LAUNCHERS: Final = (
@@ -32,10 +32,6 @@ _READERS: Final = frozenset(
 )
 _QUOTED: Final = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 _DOUBLED: Final = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}")
-
-
-def option_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 def split_command(value: Any, place: Place) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fixloop.configuration import go, javascript, layout, other_languages, python, rust
-from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.commands import module_of, program_of
 from fixloop.configuration.declarations import toml_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Check, Need, Proposal, proposal
 from fixloop.configuration.python_project import PythonProject, python_project
 from fixloop.protocol.checks import Unverified
+from fixloop.protocol.launchers import PYTHON
 from fixloop.protocol.specialists import NAMES
 
 OTHER_LANGUAGES: Final[tuple[Callable[[Path], Iterable[Proposal]], ...]] = (

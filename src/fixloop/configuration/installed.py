@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from fixloop.configuration.commands import PYTHON
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import hooks_of
 from fixloop.errors import InfrastructureError
 from fixloop.machine.interpreter_answers import importable_modules
 from fixloop.machine.interpreters import Interpreter
+from fixloop.protocol.launchers import PYTHON
 
 USUAL: Final = frozenset({"pytest", "pytest_cov", "mypy", "compileall", "unittest"})
 """The modules that presets ask for, all answered by one start of the interpreter."""

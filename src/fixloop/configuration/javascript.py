@@ -15,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in, text_of
 from fixloop.configuration.layout import files_below, projects_inside
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.scripts import Call, calls_of, needs_shell, plain
+from fixloop.protocol.launchers import word_set
 
 
 class Tool(NamedTuple):
@@ -40,8 +40,8 @@ TOOLS: Final[Mapping[str, Tool]] = {
     name: Tool(
         each.get("tests", False),
         tuple(each.get("report", ())),
-        option_set(each.get("dropped", "")),
-        option_set(each.get("asks", "")),
+        word_set(each.get("dropped", "")),
+        word_set(each.get("asks", "")),
         each.get("resolves", False),
     )
     for each in _TABLES["tool"]

@@ -6,30 +6,31 @@ A runner unknown to fixloop runs as the project calls it. A test file that no ch
 import os
 import re
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from fixloop.configuration import layout
-from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import SIGNS, text_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need, Proposal, proposal
-from fixloop.configuration.project_commands import LAUNCHERS, VALUED, ProjectCommand
+from fixloop.configuration.project_commands import ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
+from fixloop.protocol.launchers import PYTHON, PYTHON_LAUNCHERS, Started, started, word_set
 
 USUAL: Final = "test*.py"
 """unittest's default pattern."""
 _ENTRY: Final = re.compile(r"(unit[-_]?)?tests?|check|unit|py.*|testenv|env_run_base")
 _RUNNER: Final = re.compile(r"(?<!la)test|^(trial|nose2?|green|behave|ward)$")
-_KNOWN: Final = option_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
+_KNOWN: Final = word_set("test py.test setup.py stestr testr ostestr stubtest mypy.stubtest")
 """Not runners, or they run tests that fixloop finds by itself; stestr writes a record into the project."""
-_DATA: Final = option_set("data fixtures testdata test_data samples resources support scenario")
+_DATA: Final = word_set("data fixtures testdata test_data samples resources support scenario")
 _CASES: Final = re.compile(r"unittest|TestCase|load_tests|test_suite")
 _FUNCTIONS: Final = re.compile(r"^(?:async )?def test", re.MULTILINE)
 _METHODS: Final = re.compile(r"TestCase\b[^\0]*^[ \t]+(?:async )?def test", re.MULTILINE)
 _MOVED: Final = re.compile(r"cd (?!.*\.\.)([\w-][\w./-]*) && ([^|&;<>`$(){}*?~#'\"\\]+)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=")
 _PYTEST: Final = re.compile(r"\bpy\.?test\b")
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
 _UNITTEST: Final = ("python", "-m", "unittest")
@@ -174,72 +175,45 @@ def _entry(project: PythonProject) -> tuple[list[Run], str]:
     return min(found, key=lambda one: one[:2], default=(False, False, [], ""))[2:]
 
 
-class _Call(NamedTuple):
-    """The program, script or module that a command calls, without launchers and coverage."""
-
-    word: str
-    rest: list[str]
-    is_module: bool
-    options: list[str]
-    """Of the interpreter."""
-    variables: list[str]
-
-    @classmethod
-    def of(cls, words: Iterable[str]) -> "_Call | None":
-        """What this command calls; None if it only sets variables or starts launchers."""
-        rest, variables, options, is_python = list(words), list[str](), list[str](), False
-        while rest:
-            word = rest.pop(0)
-            name = PurePath(word).name
-            if re.match(r"[A-Za-z_]\w*=", word):
-                variables.append(word)
-            elif PYTHON.fullmatch(name) or name in LAUNCHERS or word.startswith("$"):
-                is_python, options = bool(PYTHON.fullmatch(name)), []
-            elif word.startswith("-m"):
-                rest[:0] = [word[2:]] if word[2:] else []
-                if rest[:1] != ["coverage"]:
-                    return cls("".join(rest[:1]), rest[1:], True, options, variables)
-            elif word.startswith("-") and word != "-c":
-                value = [rest.pop(0)] if word in VALUED and rest else []
-                options += [word, *value] if is_python else []
-            else:
-                return cls(word, rest, False, options, variables)
-        return None
-
-
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     """The test runner that a command calls; its command is empty if only a shell could tell it."""
     moved = _MOVED.fullmatch(command.text)
     inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
     directory = project.directory / inside
-    call = _Call.of(command.words or command.text.rpartition("&& ")[2].split())
-    if call is None:
+    words = command.words or tuple(command.text.rpartition("&& ")[2].split())
+    *launchers, found = (*started(words, PYTHON_LAUNCHERS),) or (Started(0, "", is_launcher=True),)
+    if found.is_launcher:
         return None
-    word, module = call.word, call.is_module
+    word, rest = words[found.at].removeprefix("-m"), words[found.at + 1 :]
+    launcher = launchers[-1] if launchers else Started(-1, "", is_launcher=True)
+    between = words[launcher.at + 1 : found.at]
+    module = "-m" in (*between[-1:], words[found.at][:2])
     tool = word if module else PurePath(word).name
     is_script = not module and word.endswith(".py")
     is_told = is_script or tool in ("django", "django-admin")
     if (
         tool in _KNOWN
         or tool.startswith("pytest")
-        or not {"--version", "--help"}.isdisjoint(call.rest)
-        or not (tool == "unittest" or _RUNNER.search(word) or (is_told and call.rest[:1] == ["test"]))
+        or not {"--version", "--help"}.isdisjoint(rest)
+        or not (tool == "unittest" or _RUNNER.search(word) or (is_told and rest[:1] == ("test",)))
     ):
         return None
     # Only a shell could tell the command, or the tests need what tox has built.
-    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in call.rest):
+    if not (command.words or inside) or any("TOX_" in text_of(directory / each) for each in rest):
         return Run(command.text or " ".join(command.words))
     is_folder = bool(text_of(directory / (word.replace(".", "/") if module else word) / "__main__.py"))
     start, need, module = [word], _PYTHON, module or is_folder
     if module or is_script:
-        start = ["python", *call.options, *(("-m",) if module else ()), word]
+        options = [each for each in between if each != "-m"] if PYTHON.fullmatch(launcher.name) else ()
+        start = ["python", *options, *(("-m",) if module else ()), word]
     if module and tool != "unittest" and not is_folder:
         need = project.module(word.partition(".")[0])
     elif not module and not is_script and "/" not in word:
         need = Need("program", word, f"install what brings {word}, or name another in fixloop.toml")
-    variables = [*([f"--chdir={inside}"] if inside else []), *call.variables]
+    given = filter(_VARIABLE.match, (words[each.at] for each in launchers))
+    variables = [*([f"--chdir={inside}"] if inside else []), *given]
     env = ["env", *variables] if variables else []
-    return Run(tool, (*env, *start, *call.rest), tuple(call.rest), need, inside)
+    return Run(tool, (*env, *start, *rest), rest, need, inside)
 
 
 def _discoveries(files: Collection[Path], directory: Path) -> Iterator[tuple[str, ...]]:

@@ -8,11 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.commands import PYTHON, module_of, program_of
+from fixloop.configuration.commands import module_of, program_of
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.layout import has_python
 from fixloop.configuration.model import Check, Configuration
 from fixloop.protocol.checks import Unverified
+from fixloop.protocol.launchers import PYTHON
 
 WRITTEN: Final = "fixloop's configuration"
 

@@ -7,19 +7,14 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from itertools import chain
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fixloop.configuration.commands import PYTHON, option_set
 from fixloop.configuration.declarations import Declarations, items_in, table_in, text_of, toml_of, yaml_of
+from fixloop.protocol.launchers import PYTHON_LAUNCHERS, started
 
-LAUNCHERS: Final = frozenset(
-    {"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "pipx", "rye", "run", "tool", "env", "coverage"}
-)
-VALUED: Final = option_set(
-    "-W -X --source --rcfile --include --omit --data-file --concurrency --with --group --extra"
-)
-"""Options of launchers whose value is the next word."""
+_WARNED: Final = re.compile(r"(?:^|\0)-W\0?([^\0]+)")
 _SEPARATORS: Final = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _FACTOR: Final = re.compile(r"^!?[\w.{},!-]+:\s+")
 # tox's substitutions: passed-on arguments and variables with their defaults, and its folders.
@@ -111,19 +106,11 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
 def arguments_of(tool: str, command: ProjectCommand) -> tuple[str, ...] | None:
     """The arguments of `tool` in `command`, also after `uv run` or `python -m`; None for another command. What
     Python is told about warnings is told to pytest, which has the same option."""
-    words, warned = [*command.words], list[str]()
-    while words:
-        word = words.pop(0)
-        name = re.split(r"[@=<>\[]", PurePath(word).name)[0]
+    for at, name, _ in started(command.words, PYTHON_LAUNCHERS):
         if name == tool:
-            return (*(warned if tool == "pytest" else ()), *words)
-        if word.startswith(("-W", "-X")):
-            value = word[2:] or (words.pop(0) if words else "")
-            warned += ["-W", value] if word.startswith("-W") else []
-        elif word in VALUED:
-            del words[:1]
-        elif not (name in LAUNCHERS or PYTHON.fullmatch(name) or word.startswith("-") or "=" in word):
-            return None
+            before = "\0".join(command.words[:at]) if tool == "pytest" else ""
+            warned = (("-W", value) for value in _WARNED.findall(before))
+            return (*chain.from_iterable(warned), *command.words[at + 1 :])
     return None
 
 

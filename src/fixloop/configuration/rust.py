@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from fixloop.configuration.commands import option_set
 from fixloop.configuration.declarations import table_in, toml_of
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import ProjectCommand, makefile_and_ci_commands
+from fixloop.protocol.launchers import word_set
 
-_KEPT: Final = option_set(
+_KEPT: Final = word_set(
     "--workspace --all --all-features --no-default-features --release --locked --all-targets"
 )
 _WITH_VALUE: Final = frozenset({"--features", "-F", "--exclude", "-p", "--package", "--profile"})

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from fixloop.configuration.commands import option_set
 from fixloop.configuration.project_commands import ProjectCommand, arguments_of
+from fixloop.protocol.launchers import word_set
 
 
 class Grammar(NamedTuple):
@@ -37,7 +37,7 @@ _TABLES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("ut
 
 def _grammar(name: str) -> Grammar:
     row = _TABLES[name]
-    kept, dropped, valued = (option_set(row[key]) for key in ("kept", "dropped", "valued"))
+    kept, dropped, valued = (word_set(row[key]) for key in ("kept", "dropped", "valued"))
     return Grammar(row["tool"], kept, dropped, valued, tuple(row.get("command", ())), row.get("bare", False))
 
 

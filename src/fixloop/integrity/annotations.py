@@ -35,11 +35,10 @@ def given_away(old: Source | None, new: Source, *, had_failures: bool = False) -
     for node in new.nodes:
         if (text := _override(new, node)) and isinstance(node, ast.stmt | ast.expr):
             yield new.sign(RULE, text, node.lineno, text)
-    for found, line in new.shapes(_TYPESCRIPT) if new.ending in ("ts", "tsx", "mts", "cts") else ():
+    is_typescript = new.ending in ("ts", "tsx", "mts", "cts")
+    for found, line in new.shapes(_TYPESCRIPT) if is_typescript else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` gives a type away")
-    for found, line in (
-        new.shapes(_BELIEVED) if had_failures and new.ending in ("ts", "tsx", "mts", "cts") else ()
-    ):
+    for found, line in new.shapes(_BELIEVED) if is_typescript and had_failures else ():
         yield new.sign(RULE, found[0], line, f"`{found[0]}` tells the type checker what to believe")
 
 

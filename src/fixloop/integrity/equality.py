@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fixloop.integrity.source import Function, Sign, Source, names_in
-from fixloop.integrity.tool_call import words
+from fixloop.protocol.launchers import word_set
 
 RULE: Final = "equals-everything"
 
@@ -17,7 +17,7 @@ _COMPARISONS: Final = frozenset(
 BUILT_IN: Final = frozenset(
     ("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple")
 )
-_VALUE_TYPES: Final = BUILT_IN - {"object"} | words(
+_VALUE_TYPES: Final = BUILT_IN - {"object"} | word_set(
     "complex bytearray decimal.Decimal fractions.Fraction datetime.date datetime.datetime datetime.time"
     " datetime.timedelta collections.OrderedDict collections.UserDict collections.UserList collections.UserString"
 )

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from fixloop.integrity.source import Function, Source, names_in
-from fixloop.integrity.tool_call import words
+from fixloop.protocol.launchers import word_set
 
 RULE: Final = "tested-values-only"
 REMEMBERED: Final = "remembered-answer"
@@ -32,7 +32,7 @@ _DECIDES: Final = (
     *(ast.If, ast.IfExp, ast.match_case, ast.ExceptHandler, ast.Compare, ast.BoolOp, ast.While),
     *(ast.Dict, ast.Subscript, ast.Call, ast.Not),
 )
-_DECIDING: Final = words("if case catch while ? && || === !== == != < > ! [ ( :")
+_DECIDING: Final = word_set("if case catch while ? && || === !== == != < > ! [ ( :")
 """In JavaScript, a parenthesis stands for a call and a colon for an entry of a table."""
 _QUOTED: Final = re.compile(r"""(["'`])([^"'`\s]{2,200})\1""")
 _LETTERS: Final = re.compile(r"\\.|([^\W\d_]+)")

@@ -9,13 +9,14 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of, words
+from fixloop.integrity.tool_call import Canary, Project, ToolCall, text_of
+from fixloop.protocol.launchers import word_set
 
 _MOST: Final = 20
 """Changed modules to import: a fix rarely has more."""
 PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|tests?)\.py$")
 _GO_TEST: Final = re.compile(r"_test\.go$")
-_NO_MODULES: Final = words(
+_NO_MODULES: Final = word_set(
     "setup conftest noxfile tasks manage conf __main__ tests test testing docs doc examples scripts bench"
 )
 """Names of files and folders that are not imported, or whose import has side effects."""

@@ -5,23 +5,15 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, NamedTuple
 
+from fixloop.protocol.launchers import NODE_LAUNCHERS, PYTHON_LAUNCHERS, started, word_set
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_LAUNCHERS: Final = words(
-    "env uv uvx poetry pdm hatch pipenv pipx rye run tool coverage npx bunx npm pnpm yarn bun exec dlx x c8 nyc"
-)
-_MANAGERS: Final = words("npm pnpm yarn bun")
-_PYTHON: Final = re.compile(r"python[\d.]*")
 _SHELL_SYNTAX: Final = re.compile(r"[|&;<>()`$\n]")
 # A build that detection puts before the call; it has been made when a canary runs.
 _BUILD: Final = re.compile(r"^(?:npm|pnpm|yarn|bun) run [\w:.-]+ && ")
-_END_OF_OPTIONS: Final = words("-- -args --args")
+_END_OF_OPTIONS: Final = word_set("-- -args --args")
 """Words after these go to the tests or to another program."""
 
 
@@ -36,8 +28,10 @@ class ToolCall(NamedTuple):
     def kept(self, dropped: str, valued: str, is_target: Callable[[str], bool]) -> tuple[str, ...]:
         """The options that apply to any file: without `dropped`, where a name with `=` takes a value, and without
         targets. `valued`: other options whose value could be mistaken for a target."""
-        options = words(dropped.replace("=", ""))
-        groups = self._groups(words(valued) | {word[:-1] for word in words(dropped) if word.endswith("=")})
+        options = word_set(dropped.replace("=", ""))
+        groups = self._groups(
+            word_set(valued) | {word[:-1] for word in word_set(dropped) if word.endswith("=")}
+        )
         return tuple(
             word
             for group in groups
@@ -48,7 +42,7 @@ class ToolCall(NamedTuple):
 
     def targets(self, valued: str, is_target: Callable[[str], bool]) -> tuple[str, ...]:
         """The files, folders or modules that the call names."""
-        single = (group[0] for group in self._groups(words(valued.replace("=", ""))) if len(group) == 1)
+        single = (group[0] for group in self._groups(word_set(valued.replace("=", ""))) if len(group) == 1)
         return tuple(word for word in single if not word.startswith("-") and is_target(word))
 
     def value_of(self, *names: str) -> str:
@@ -85,16 +79,9 @@ def call_of(command: Sequence[str], tools: Mapping[str, object]) -> ToolCall | N
     line = _BUILD.sub("", parts[2]) if parts[:2] == ("sh", "-c") and len(parts) == 3 else ";"
     if not _SHELL_SYNTAX.search(line):
         parts = tuple(shlex.split(line))
-    before = ""
-    for at, word in enumerate(parts):
-        name = PurePosixPath(word).name
+    for at, name, _ in started(parts, PYTHON_LAUNCHERS | NODE_LAUNCHERS):
         if name in tools:
             return ToolCall(parts[: at + 1], name, parts[at + 1 :])
-        is_script = name == "run" and before in _MANAGERS
-        is_launcher = name in _LAUNCHERS or _PYTHON.fullmatch(name) or word.startswith("-") or "=" in word
-        if is_script or not is_launcher:
-            break
-        before = name
     return None
 
 

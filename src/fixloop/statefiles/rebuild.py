@@ -19,10 +19,9 @@ from fixloop.profile_table import loaded, names, registered
 from fixloop.protocol.event import Unexpected
 from fixloop.protocol.ticket import Ticket
 from fixloop.repository.snapshot import Snapshot, mirror_of
-from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import NamedFiles, Record, records_below
 from fixloop.statefiles.rendering import ARTIFACT, ProfileFiles, drawn, files_of
-from fixloop.statefiles.sync import place_of, project
+from fixloop.statefiles.sync import difference, place_of, project
 from fixloop.store.contract import Store
 from fixloop.store.keys import issue_of, number_of
 

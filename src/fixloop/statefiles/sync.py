@@ -1,13 +1,16 @@
 """Brings the named files of a cycle or of handoffs to the store's version (K23, R13).
 
-They are rendered after each commit. An edited file is set aside and rendered again, and the history records it.
+They are rendered after each commit. An edited file is set aside and rendered again, and the history records it, in one
+sentence: file, field and value (C5).
 """
 
 import json
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +21,6 @@ from fixloop.files.atomic import place, read
 from fixloop.profile_table import profile_of
 from fixloop.repository.snapshot import Snapshot
 from fixloop.secrets.redaction import Redaction
-from fixloop.statefiles.edits import difference
 from fixloop.statefiles.named_files import Files, NamedFiles, Record, Stamp, Written
 from fixloop.statefiles.rendering import drawn, files_of, has_files, ignore
 from fixloop.store import records
@@ -211,3 +213,53 @@ def _tell(store: Store, snapshot: bytes, edits: tuple[str, ...], sender: str) ->
 
 def _drawn(store: Store, snapshot: bytes) -> Files:
     return drawn(snapshot, partial(store.get_artifact, json.loads(snapshot)["workflow"]))
+
+
+_MOST: Final = 80
+"""The characters shown of a value."""
+_NOTHING: Final = object()
+
+
+def difference(path: str, found: bytes | None, written: bytes | None) -> str:
+    """The first difference between a file's content and what fixloop wrote there; None: there is no file, none was."""
+    if found is None:
+        return f"{path} was removed by hand"
+    if written is None:
+        status = None
+        with suppress(ValueError):
+            document = json.loads(found)
+            status = document.get("status") if isinstance(document, dict) else None
+        return f"{path} was made by hand" + (f": status is {_shown(status)}" if status is not None else "")
+    try:
+        field, value, ours = next(_fields("", json.loads(found), json.loads(written)))
+    except ValueError:
+        lines, ours = (content.decode("utf-8", "replace").splitlines() for content in (found, written))
+        told = "its line ends are others"
+        for number, (value, before) in enumerate(zip_longest(lines, ours, fillvalue=_NOTHING), 1):
+            if value != before:
+                told = f"line {number} is {_shown(value)}, and was written as {_shown(before)}"
+                break
+        return f"{path} was edited by hand: {told}"
+    except StopIteration:
+        return f"{path} was edited by hand: it is laid out in another way"
+    return f"{path} was edited by hand: {field} is {_shown(value)}, and was written as {_shown(ours)}"
+
+
+def _fields(name: str, found: Any, written: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Every field that differs: its name, the value found, the value written."""
+    if isinstance(found, dict) and isinstance(written, dict):
+        for key in dict.fromkeys((*written, *found)):
+            inner = f"{name}.{key}".lstrip(".")
+            yield from _fields(inner, found.get(key, _NOTHING), written.get(key, _NOTHING))
+    elif isinstance(found, list) and isinstance(written, list) and len(found) == len(written):
+        for number, (value, ours) in enumerate(zip(found, written, strict=True)):
+            yield from _fields(f"{name}[{number}]", value, ours)
+    elif found != written or type(found) is not type(written):
+        yield name or "the document", found, written
+
+
+def _shown(value: Any) -> str:
+    if value is _NOTHING:
+        return "not there"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

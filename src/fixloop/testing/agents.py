@@ -177,10 +177,10 @@ def _is_settled(state: Mapping[str, Any]) -> bool:
     return bool(state["outcome"]) or _waits_for_person(state)
 
 
-def _wait_for_work(door: Door, issue: int, agent: str = "coder") -> Work:
+def _wait_for_work(door: Door, issue: int) -> Work:
     """Wait for the request of this issue."""
     ends = time.monotonic() + PATIENCE_SECONDS
-    while (work := door.take(issue, agent)) is None:
+    while (work := door.take(issue, "coder")) is None:
         assert time.monotonic() < ends, f"issue {issue} was never offered"
         time.sleep(0.2)
     return work
