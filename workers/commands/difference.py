@@ -10,11 +10,11 @@ from itertools import islice
 from typing import Final
 
 from fixloop.configuration.model import NEW_BY_DEFAULT
-from fixloop.integrity import special_cases
 from fixloop.integrity.difference import DOCTEST, RULES, Allowed, Change, Scope, edited, findings
 from fixloop.integrity.doubles import only_in_tests
 from fixloop.integrity.paths import Kind, Trust, kind_of, matches
 from fixloop.integrity.source import Source
+from fixloop.integrity.special_cases import RULE as SPECIAL_CASE, added_literals, literals
 from fixloop.integrity.suppressions import families_of
 from fixloop.protocol.checks import Finding
 from fixloop.repository.git import Git
@@ -50,18 +50,12 @@ def difference(claim: Claim) -> Iterator[Finding]:
     # The files that failures of earlier runs name, by their paths from the top.
     places = {place for ref in claim.failures for place in (ref.file, ref.frame.rpartition(":")[0]) if place}
     failed = frozenset(os.path.normpath(os.path.join(claim.folder, place)) for place in places)
-    scope = Scope(
-        special_cases.literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits
-    )
+    scope = Scope(literals(_failed_tests(claim, failed)), families, failed, elsewhere, foreign, permits)
     changes = _changes(claim)
     yield from findings(changes, scope)
-    if claim.failures and special_cases.RULE not in settings.off:
-        product = [
-            (Source(each.path, each.old or ""), Source(each.path, each.new or ""))
-            for each in changes
-            if not each.is_test
-        ]
-        added = special_cases.added_literals(product, scope.literals, elsewhere)
+    if claim.failures and SPECIAL_CASE not in settings.off:
+        product = [each[:3] for each in changes if not each.is_test]
+        added = added_literals(product, scope.literals, elsewhere)
         shown = tuple(map(claim.ground.redaction.text, added[:_MOST_NAMED]))
         claim.learned.setdefault(claim.checks[0].name, {})["literals_of_tests"] = shown
     ran = {name.partition("::")[0] for each in claim.ran for name in each.result.cases}

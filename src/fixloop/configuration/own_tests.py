@@ -17,7 +17,7 @@ from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
-from fixloop.protocol.launchers import PYTHON, PYTHON_LAUNCHERS, Started, started, word_set
+from fixloop.protocol.launchers import PYTHON, PYTHON_LAUNCHERS, started, word_set
 
 USUAL: Final = "test*.py"
 """unittest's default pattern."""
@@ -181,13 +181,13 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     inside = moved[1].rstrip("/") if moved and (project.directory / moved[1]).is_dir() else ""
     directory = project.directory / inside
     words = command.words or tuple(command.text.rpartition("&& ")[2].split())
-    *launchers, found = (*started(words, PYTHON_LAUNCHERS),) or (Started(0, "", is_launcher=True),)
-    if found.is_launcher:
+    calls = tuple(started(words, PYTHON_LAUNCHERS))
+    if not calls or calls[-1].is_launcher:
         return None
-    word, rest = words[found.at].removeprefix("-m"), words[found.at + 1 :]
-    launcher = launchers[-1] if launchers else Started(-1, "", is_launcher=True)
-    between = words[launcher.at + 1 : found.at]
-    module = "-m" in (*between[-1:], words[found.at][:2])
+    *launchers, (at, _, _) = calls
+    word, rest = words[at].removeprefix("-m"), words[at + 1 :]
+    between = words[launchers[-1].at + 1 : at] if launchers else words[:at]
+    module = "-m" in (*between[-1:], words[at][:2])
     tool = word if module else PurePath(word).name
     is_script = not module and word.endswith(".py")
     is_told = is_script or tool in ("django", "django-admin")
@@ -204,7 +204,8 @@ def _run(project: PythonProject, command: ProjectCommand) -> Run | None:
     is_folder = bool(text_of(directory / (word.replace(".", "/") if module else word) / "__main__.py"))
     start, need, module = [word], _PYTHON, module or is_folder
     if module or is_script:
-        options = [each for each in between if each != "-m"] if PYTHON.fullmatch(launcher.name) else ()
+        is_python = launchers and PYTHON.fullmatch(launchers[-1].name)
+        options = [each for each in between if is_python and each != "-m"]
         start = ["python", *options, *(("-m",) if module else ()), word]
     if module and tool != "unittest" and not is_folder:
         need = project.module(word.partition(".")[0])

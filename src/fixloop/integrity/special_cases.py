@@ -97,18 +97,15 @@ def lines_of_literals(source: Source) -> dict[str, int]:
 
 
 def added_literals(
-    sides: Sequence[tuple[Source, Source]],
+    changes: Sequence[tuple[str, str | None, str | None]],
     known: Literals,
     elsewhere: Callable[[Collection[str]], Iterable[Source]],
 ) -> list[str]:
-    """Those of the `known` literals that new files have, and neither old ones nor those `elsewhere`, with places."""
-    added = known - literals(old for old, _ in sides)
-    places = {
-        text: f"{new.path}:{line}"
-        for _, new in sides
-        for text, line in lines_of_literals(new).items()
-        if text in added
-    }
+    """Those of the `known` literals, with places, that changes (path, old and new text) add to a product which has them
+    neither in these files nor `elsewhere`."""
+    added = known - literals(Source(path, old or "") for path, old, _ in changes)
+    new = ((path, lines_of_literals(Source(path, text or ""))) for path, _, text in changes)
+    places = {text: f"{path}:{line}" for path, lines in new for text, line in lines.items() if text in added}
     before = literals(elsewhere(places)) if places else ()
     return [f"{text[:60]!r} ({place})" for text, place in places.items() if text not in before]
 
