@@ -114,6 +114,25 @@ def test_a_complex_script_is_run_by_its_package_manager(tmp_path: Path, script: 
     assert proposal.runs_tests
 
 
+@pytest.mark.parametrize(
+    ("after", "command"),
+    [
+        ("npm run lint", "node_modules/.bin/tap"),
+        ("yarn lint", "node_modules/.bin/tap"),
+        ("npm run report", "npm run test"),
+        ("npm run lint && npm run report", "npm run test"),
+    ],
+)
+def test_a_linter_that_follows_the_tests_is_a_check_of_its_own(
+    tmp_path: Path, after: str, command: str
+) -> None:
+    own = {"lint": "own-lint src", "report": "own-report"}
+
+    found = commands(project(tmp_path, {"test": "tap", "posttest": after, **own}))
+
+    assert list(found.values()) == [command, "npm run lint"]
+
+
 def test_a_test_script_that_compiles_first_runs_whole_unless_nothing_is_written(tmp_path: Path) -> None:
     scripts = {"test": "tsc && vitest run"}
 

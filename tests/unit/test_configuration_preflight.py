@@ -241,6 +241,33 @@ def test_each_call_of_the_project_s_own_test_entry_is_a_check(
     assert configuration.unverified == ()
 
 
+PART = "[testenv]\ncommands =\n    pytest tests/plugin\n    python -m testtools.run {posargs:discover}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "others", "unverified"),
+    [
+        ({"tests/test_shop.py": CASE, "tox.ini": PART}, ["python -m testtools.run discover"], {}),
+        (
+            {"tests/test_shop.py": CASE, "tox.ini": f"{PART[:-1]} $X"},
+            [],
+            {"python -m testtools.run discover $X": True},
+        ),
+        ({"tox.ini": PART}, [], {}),
+        ({"tests/test_shop.py": CASE, "tox.ini": PART.replace("/plugin", "")}, [], {}),
+    ],
+)
+def test_where_the_project_s_pytest_runs_a_part_of_the_tests_its_other_runner_is_a_check_too(
+    tmp_path: Path, files: dict[str, str], others: list[str], unverified: dict[str, bool]
+) -> None:
+    written(tmp_path, {"shop.py": "", "tests/plugin/test_plugin.py": "def test_x(shop): pass\n", **files})
+
+    configuration = loaded(tmp_path, installed(tmp_path, modules=("pytest", "testtools")))
+
+    assert list(commands_of(configuration)["test-runner"].values())[1:] == others
+    assert unverified_of(configuration) == unverified
+
+
 OWN = {"Makefile": "test:\n\tpoetry run ward\n"}
 
 

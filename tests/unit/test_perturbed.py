@@ -343,7 +343,14 @@ def test_values_are_reshaped_by_list_items_words_and_characters() -> None:
 
 @pytest.mark.parametrize(
     ("among", "are_reshaped"),
-    [({"*:invoices"}, False), ({"invoices": 3}, False), ({"letters"}, True), (["*:invoices"], True)],
+    [
+        ({"*:invoices"}, False),
+        ({"invoices": 3}, False),
+        ({"inVoices": 3}, False),
+        ({"in_voices"}, False),
+        ({"letters"}, True),
+        (["*:invoices"], True),
+    ],
 )
 def test_a_text_that_is_sought_in_a_key_keeps_its_length(among: Any, are_reshaped: bool) -> None:
     kinds = {kind for kind, *_ in near(["invoices", among], {}, 1, TOLD)}

@@ -630,6 +630,46 @@ def test_each_test_that_trial_names_below_an_error_is_a_failure(tmp_path: Path) 
     assert told == [("test_sum", failed), ("test_total", failed), ("test_rate", "builtins.KeyError: 'rate'")]
 
 
+TESTTOOLS = f"""Tests running...
+....F..{"=" * 70}
+FAIL: tests.test_a.TestA.test_sum
+{"-" * 70}
+Traceback (most recent call last):
+  File "{{root}}/tests/test_a.py", line 8, in test_sum
+    self.assertEqual(1, 2)
+testtools.matchers._impl.MismatchError: 1 != 2
+
+======================================================================
+ERROR: tests.test_a.TestA.test_rate
+{"-" * 70}
+Traceback (most recent call last):
+  File "{{root}}/tests/test_a.py", line 9, in test_rate
+KeyError: 'rate'
+
+
+Ran 7 tests in 0.095s
+FAILED (failures=2)
+"""
+
+
+def test_each_test_that_testtools_prints_right_behind_its_dots_is_a_failure(
+    tree: SourceTree, tmp_path: Path
+) -> None:
+    told = [
+        (failure.name, failure.location, failure.message.splitlines()[-1])
+        for failure in printed(TESTTOOLS, tmp_path)
+    ]
+
+    assert told == [
+        (
+            "tests.test_a.TestA.test_sum",
+            "tests/test_a.py:8",
+            "testtools.matchers._impl.MismatchError: 1 != 2",
+        ),
+        ("tests.test_a.TestA.test_rate", "tests/test_a.py:9", "KeyError: 'rate'"),
+    ]
+
+
 def test_a_failing_doctest_of_unittest_is_told_without_a_command_that_could_not_load_it(
     tree: SourceTree, tmp_path: Path
 ) -> None:

@@ -281,6 +281,7 @@ def test_the_program_that_a_package_manager_s_shell_misses_is_named(tmp_path: Pa
         (("python", "-m", "pytest"), 3, "INTERNALERROR> out of memory", False),
         (("tool", "{sarif}"), 1, "connection reset", False),
         (("go", "vet", "./..."), 1, "go: m@v1: Get: dial tcp: lookup h: no such host", False),
+        (("go", "vet", "./..."), 1, "a.go:9:2: m@v1: Get: dial tcp: lookup h: no such host", False),
     ],
 )
 def test_an_error_that_would_repeat_is_final(

@@ -78,9 +78,8 @@ def proposals(directory: Path) -> tuple[Proposal, ...]:
         return ()
     except (ValueError, RecursionError) as error:
         name, told = "package.json", f"it is not valid JSON: {error}"
-        return (
-            proposal("test-runner", name, (), name, Need("file", name, "correct it"))._replace(reason=told),
-        )
+        broken = proposal("test-runner", name, (), name, Need("file", name, "correct it"))
+        return (broken._replace(reason=told),)
     if not isinstance(package, dict):
         return ()
     scripts = {name: text for name, text in table_in(package, "scripts").items() if isinstance(text, str)}
@@ -123,7 +122,10 @@ def _of_tests(project: _Project) -> Iterator[Proposal]:
     if not name or "no test specified" in project.scripts[name]:
         yield from _of_workspaces(project)
         return
-    calls = calls_of(name, project.scripts)
+    after = re.fullmatch(r"\w+ (?:run )?(\S+)", project.scripts.get(f"post{name}", ""))
+    # A linter that the tests are followed by is a check of its own.
+    left_out = {f"post{name}"} if after and re.fullmatch(_SCRIPTS["checks"], after[1]) else ()
+    calls = calls_of(name, {each: text for each, text in project.scripts.items() if each not in left_out})
     if calls and all(_is_check(call, project) for call in calls):
         yield from (_proposal(call, f"package.json: scripts.{name}", project, name) for call in calls)
     else:
@@ -198,9 +200,8 @@ def _of_script(name: str, project: _Project) -> Iterator[Proposal]:
         if not _WRITES.search(project.scripts[name]):
             yield _whole(name, project, runs_tests=False)
         return
-    for call in known:
-        if not TOOLS[call.tool].tests:
-            yield _proposal(call, f"package.json: scripts.{name}", project, name)
+    tools = (call for call in known if not TOOLS[call.tool].tests)
+    yield from (_proposal(call, f"package.json: scripts.{name}", project, name) for call in tools)
 
 
 def _is_asked(call: Call) -> bool:

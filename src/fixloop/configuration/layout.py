@@ -39,12 +39,6 @@ def unittest_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def in_test_folders(directory: Path) -> Iterator[Path]:
-    """The Python files in test folders, relative to `directory`."""
-    paths = (each.relative_to(directory) for each in files_below(directory) if each.suffix == ".py")
-    return (path for path in paths if not TEST_FOLDERS.isdisjoint(path.parts[:-1]))
-
-
 def sources_of(directory: Path) -> tuple[str, ...]:
     """The project's own code: `src`, else its top packages and modules, else its top folders with code."""
     if has_python(directory / "src"):

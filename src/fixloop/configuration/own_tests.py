@@ -6,7 +6,7 @@ A runner unknown to fixloop runs as the project calls it. A test file that no ch
 import os
 import re
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
@@ -17,6 +17,7 @@ from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need, Proposal, proposal
 from fixloop.configuration.project_commands import ProjectCommand
 from fixloop.configuration.python_project import PythonProject, Tests
+from fixloop.configuration.scopes import Scope
 from fixloop.protocol.launchers import PYTHON, PYTHON_LAUNCHERS, started, word_set
 
 USUAL: Final = "test*.py"
@@ -33,7 +34,6 @@ _MOVED: Final = re.compile(r"cd (?!.*\.\.)([\w-][\w./-]*) && ([^|&;<>`$(){}*?~#'
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=")
 _PYTEST: Final = re.compile(r"\bpy\.?test\b")
 _FLAG: Final = re.compile(r"-[vqfcb]+$|--(verbose|quiet|failfast|catch|buffer|locals)$")
-_UNITTEST: Final = ("python", "-m", "unittest")
 _PYTHON: Final = Need("program", "python", "install Python, or make a .venv in the project")
 _ARGUMENTS: Final = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
 for _names in ("-s --start-directory", "-p --pattern", "-t --top-level-directory", "-k"):
@@ -53,55 +53,61 @@ class Run(NamedTuple):
     """Where it is called, if not in the project's own folder."""
 
 
-class _Suite(NamedTuple):
-    """How the tests are called, by what, and the test files with their texts."""
-
-    runs: Sequence[Run]
-    place: str
-    files: Mapping[Path, str]
-
-
 def proposals(project: PythonProject, tests: Tests | None) -> Iterator[Proposal]:
     """One check for each call of the project's own test entry, else for each folder where discovery has to start; none
     if pytest is used, or it is not yet known what is installed."""
-    suite = None if project.installed is None else _without_pytest(project, project.installed, tests)
-    if suite is None:
-        return
-    runs, place = suite.runs, suite.place or (tests.why if tests is not None else "")
-    cases = {path for path, text in suite.files.items() if _CASES.search(text)}
-    reason = f"the project runs it ({place}), and fixloop cannot"
-    untold = [(run.tool, reason) for run in runs if not run.command]
+    runs, place, files = _without_pytest(project, tests)
+    place = place or (tests.why if tests is not None else "")
+    cases = {path for path, text in files.items() if _CASES.search(text)}
+    untold, why = "", ""
     reached = {path for run in runs for path in _reached(run, cases, project.directory)}
     if not runs and tests is not None and tests.runner == "pytest":
         reached = cases
     elif not runs and not place:
-        untold, reached = [(_few(cases), "nothing says how such test files are run")], cases
+        untold, why, reached = _few(cases), "nothing says how such test files are run", cases
     elif not runs:
         named = {path for path in cases if path.stem.isidentifier()}
         reached = {path for path in named if _DATA.isdisjoint(path.parts)}
         found = _discoveries(reached, project.directory)
-        runs = [Run("unittest", (*_UNITTEST, *words), words) for words in found]
-        functions = {path for path, text in suite.files.items() if _FUNCTIONS.search(text)}
+        runs = [Run("unittest", ("python", "-m", "unittest", *words), words) for words in found]
+        functions = {path for path, text in files.items() if _FUNCTIONS.search(text)}
         lost = (functions | cases) - named
-        untold, cases = [(_few(lost), "unittest does not run such a test file")], named
-    for name, why in untold:
-        if name:
-            yield proposal("test-runner", name, (), place, runs_tests=True)._replace(reason=why)
-    names = set[str]()
-    for run in (run for run in runs if run.command):
-        name = run.tool if run.tool not in names else " ".join((run.tool, *run.rest))[:80]
-        names.add(name)
-        yield proposal("test-runner", name, run.command, place, run.need, tool=run.tool, runs_tests=True)
+        untold, why, cases = _few(lost), "unittest does not run such a test file", named
+    if untold:
+        yield proposal("test-runner", untold, (), place, runs_tests=True)._replace(reason=why)
+    yield from _checks(runs, place)
     if left := _few(cases - reached):
         unreached = proposal("test-runner", left, (), place)
         yield unreached._replace(reason="no check here reaches such a test file")
 
 
-def _without_pytest(project: PythonProject, installed: Installed, tests: Tests | None) -> _Suite | None:
-    """How the tests are called if pytest is not used; None if it is, or if there are no tests."""
-    is_configured, has_pytest = bool(project.declared.place(SIGNS["pytest"])), installed.has_module("pytest")
-    if "pytest" in project.declared.dependencies or (is_configured and has_pytest):
-        return None
+def next_to_pytest(project: PythonProject, own: Scope) -> Iterator[Proposal]:
+    """What the test entry that calls pytest only for some paths also calls: other test cases are run by that."""
+    below = layout.unittest_files(project.directory)
+    places = [project.directory / path for path in own.paths]
+    others = (path for path in below if not any(map(path.is_relative_to, places)))
+    if places and any(_CASES.search(text_of(path)) for path in others):
+        called = (_run(project, command) for command in project.commands if command.why == own.why)
+        yield from _checks(dict.fromkeys(filter(None, called)), own.why)
+
+
+def _checks(runs: Iterable[Run], place: str) -> Iterator[Proposal]:
+    """One check for each call, without a command if only a shell could tell it."""
+    names = set[str]()
+    for run in runs:
+        name = run.tool if run.tool not in names else " ".join((run.tool, *run.rest))[:80]
+        names.add(name)
+        check = proposal("test-runner", name, run.command, place, run.need, tool=run.tool, runs_tests=True)
+        reason = "" if run.command else f"the project runs it ({place}), and fixloop cannot"
+        yield check._replace(reason=reason)
+
+
+def _without_pytest(project: PythonProject, tests: Tests | None) -> tuple[list[Run], str, dict[Path, str]]:
+    """How the tests are called, by what, and the test files with their texts; empty if pytest is used."""
+    installed, is_configured = project.installed, bool(project.declared.place(SIGNS["pytest"]))
+    has_pytest = installed is not None and installed.has_module("pytest")
+    if installed is None or "pytest" in project.declared.dependencies or (is_configured and has_pytest):
+        return [], "", {}
     runs, place = _entry(project)
     directory, is_found = project.directory, tests is not None and tests.runner == "pytest"
     by_pytest = is_configured or (is_found and has_pytest)
@@ -114,16 +120,16 @@ def _without_pytest(project: PythonProject, installed: Installed, tests: Tests |
     elif (is_configured and are_for_pytest) or (
         by_pytest and not _are_called_instead(runs, project, installed)
     ):
-        return None
+        return [], "", {}
     if tests is None and not (files or runs):
         runs, place, files = _unusual(directory)
     if tests is None and not files and not any(run.command and run.need is _PYTHON for run in runs):
-        return None  # its Makefile may be about another language
+        return [], "", {}  # its Makefile may be about another language
     programs = (run.command[0] for run in runs if "/" in "".join(run.command[:1]))
     is_built = any("\0" in (text_of(directory / each) or "\0") for each in programs)
     if place.startswith("Makefile: ") and is_built:  # by what the target needs
         runs = [Run("make", ("make", place.split()[-1]), (), Need("program", "make", "install make"))]
-    return _Suite(runs, place, files)
+    return runs, place, files
 
 
 def _are_called_instead(runs: Collection[Run], project: PythonProject, installed: Installed) -> bool:
@@ -135,16 +141,16 @@ def _are_called_instead(runs: Collection[Run], project: PythonProject, installed
     texts = (*(text_of(project.directory / each) for each in files), *map(str, project.commands))
     are_pythons = all("python" in run.command or run.need is not _PYTHON for run in runs)
     can_start = bool(runs) and are_pythons and all(installed.has(run.need) for run in runs)
-    by_unittest = all(run.tool == "unittest" for run in runs) or any(
-        "unittest.main(" in text for text in texts
-    )
+    by_unittest = all(run.tool == "unittest" for run in runs) or "unittest.main(" in "\0".join(texts)
     is_needed = not (by_unittest and installed.has_module("pytest"))
     return can_start and is_needed and not any(map(_PYTEST.search, texts))
 
 
 def _unusual(directory: Path) -> tuple[list[Run], str, dict[Path, str]]:
     """The calls of packages of tests that can be run, their place, and the test cases in files with any name."""
-    paths = [path for path in layout.in_test_folders(directory) if _DATA.isdisjoint(path.parts)]
+    below = (each.relative_to(directory) for each in layout.files_below(directory) if each.suffix == ".py")
+    inside = (path for path in below if not layout.TEST_FOLDERS.isdisjoint(path.parts[:-1]))
+    paths = (path for path in inside if _DATA.isdisjoint(path.parts))
     cases = {path: text for path in paths if _METHODS.search(text := text_of(directory / path))}
     parents = {path.parent for path in cases}
     mains = {each for each in parents if "unittest" in text_of(directory / each / "__main__.py")}

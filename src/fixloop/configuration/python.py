@@ -179,12 +179,11 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
         )
     if not gated:
         plain, covering = (*_command(project), *words), ("--no-cov",) if coverage.is_measured else ()
-        calls = {"pytest": (plain, scope.why)}
-        for variables, why in _more_calls(project).items():
-            calls[" ".join(("pytest", *variables))] = (("env", *variables, *COMMAND, *covering, *words), why)
-        own_needs = _needs(project)
-        for name, (command, why) in calls.items():
+        for variables, why in {(): scope.why, **_more_calls(project)}.items():
+            command = ("env", *variables, *COMMAND, *covering, *words) if variables else plain
+            name, own_needs = " ".join(("pytest", *variables)), _needs(project)
             yield proposal("test-runner", name, command, why, *own_needs, tool="pytest", runs_tests=True)
+    yield from own_tests.next_to_pytest(project, scope)
 
 
 def _command(project: PythonProject) -> tuple[str, ...]:
@@ -203,10 +202,8 @@ def _calls(project: PythonProject) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _more_calls(project: PythonProject) -> dict[tuple[str, ...], str]:
     """The variables with which the project calls pytest once more, next to a call without, each with its place."""
-    calls = dict[str, set[tuple[str, ...]]]()
-    for why, variables in _calls(project):
-        calls.setdefault(why, set()).add(variables)
-    return {each: why for why, sets in calls.items() if () in sets for each in sorted(sets - {()})}
+    calls = [*_calls(project)]
+    return {variables: why for why, variables in calls if variables and (why, ()) in calls}
 
 
 def _holds_tests(project: PythonProject, paths: Sequence[str], without: Collection[str] = ()) -> bool:

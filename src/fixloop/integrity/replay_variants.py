@@ -173,10 +173,12 @@ def leaves(value: Any) -> list[Any]:
 
 
 def is_sought(given: Given) -> bool:
-    """Whether a text occurs in one that `reshaped` leaves alone, such as a key: with another length it is not found."""
+    """Whether a text's letters occur in one that `reshaped` leaves alone, such as a key: it is not found if longer."""
     sides = ((leaf for leaf in leaves(each) if type(leaf) is str) for each in (given, reshaped(given, 1)))
     before, after = map(Counter, sides)
-    return any(text in other for text in before - after for other in before & after)
+    kinds = (before - after, before & after)
+    texts, others = ({"".join(filter(str.isalnum, one)).lower() for one in kind} for kind in kinds)
+    return any(text in other for text in texts - {""} for other in others)
 
 
 def replaced(given: Given, change: dict[str, Any]) -> Given:
