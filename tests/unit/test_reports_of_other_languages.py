@@ -157,6 +157,13 @@ def test_a_failure_has_a_name_a_place_and_a_kind(
     assert sorted(places(of(name, kind, tmp_path))) == sorted(expected)
 
 
+def test_the_last_failure_of_a_rust_binary_ends_before_the_list_of_all(tmp_path: Path) -> None:
+    messages = [each.message for each in of("cargo-1.95-failing.txt", "cargo-test", tmp_path).failures]
+
+    assert messages
+    assert not any("failures:" in message for message in messages)
+
+
 def test_a_file_that_bun_s_report_leaves_out_is_a_failure_and_its_messages_are_told_once(
     tmp_path: Path,
 ) -> None:

@@ -116,7 +116,7 @@ def _binaries(lines: list[str]) -> Iterator[_Binary]:
 
 
 def _fail(name: str, said: str, kind: str, tests: Tests, tree: SourceTree) -> None:
-    said = said.strip() or "the test failed and said nothing"
+    said = said.partition("\n\nfailures:\n")[0].strip() or "the test failed and said nothing"
     panicked = _PANICKED.search(said)
     file, line = place_in(said[panicked.start() :] if panicked else said, tree)
     tests.fail(name, "panic" if panicked else kind, said, file, line)
