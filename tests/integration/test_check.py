@@ -42,7 +42,7 @@ def test_the_first_line_counts_changes_and_files_and_branches_are_kept(tmp_path:
 
     assert [told.code for told in (first, second, third)] == [1, 1, 1]
     assert first.out.splitlines()[:2] == [
-        "1 failure in 1 of 1 checks",
+        "1 failure in 1 of 1 checks; nothing differs from main, so none is new",
         "F1 test_calc.py::adds (test_calc.py)",
     ]
     assert second.out.startswith("2 failures in 1 of 1 checks; 1 new, 1 left; was 1\n")
@@ -214,7 +214,7 @@ def test_watch_checks_again_when_a_file_changes(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
 
-    assert first == "1 failure in 1 of 1 checks\n"
+    assert first == "1 failure in 1 of 1 checks; nothing differs from main, so none is new\n"
     assert second == "passed (1 check); 1 fixed; was 1\n"
 
 

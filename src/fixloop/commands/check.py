@@ -137,6 +137,8 @@ def _told(prepared: Prepared, last: LastCheck, ran: Ran, within: float) -> _Told
         verdict = f"{verdict}; not run{limit}: {few(ran.left_out)}"
         code = code or ExitCode.WAITS
     first, compared = [verdict], _compared(last, ran.found)
+    if code is ExitCode.WRONG and prepared.snapshot.commit == (base := prepared.snapshot.base):
+        first.append(f"nothing differs from {prepared.snapshot.base_name or base[:7]}, so none is new")
     counts = {"fixed": compared.resolved, "new": compared.new, "left": compared.persisting}
     if ran.found and all(each is last.of(*each.key) for each in ran.found):
         first.append("nothing has changed since the last check")
@@ -159,9 +161,7 @@ def _fast(configuration: Configuration) -> Configuration:
         if checks := tuple(check for check in entry.checks if check.speed == "fast"):
             chosen.append(entry.model_copy(update={"checks": checks}))
     if not chosen:
-        raise UsageError(
-            'no check has `speed = "fast"` in fixloop.toml; add it to those that --fast should run'
-        )
+        raise UsageError('no check has `speed = "fast"` in fixloop.toml; add it to those that --fast runs')
     return configuration.model_copy(update={"specialists": tuple(chosen)})
 
 
