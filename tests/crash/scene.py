@@ -213,7 +213,9 @@ class Scene:
         place = self.folder / "deadly"
         place.mkdir(exist_ok=True)
         shutil.copy(Path(__file__).with_name("deaths.py"), place / "sitecustomize.py")
-        return {
+        # A process that continues with the next step sends no hint of it.
+        goes_on = {"FIXLOOP_GO_ON": "0"} if " hint/" in point else {}
+        return goes_on | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")])),
             "CRASH_AT": point,
             "CRASH_REACHED": str(self.reached),
