@@ -502,6 +502,23 @@ def test_a_special_case_of_a_run_with_node_is_held_with_the_call(tmp_path: Path)
     assert "mean([3.5, 4.25])" in found.text
 
 
+@pytest.mark.parametrize(("longest", "rules"), [(60.0, [RULE]), (0.0, [])])
+def test_a_special_case_is_held_also_if_the_check_is_too_slow_to_run_twice_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: float, rules: list[str]
+) -> None:
+    monkeypatch.setattr("workers.commands.proof.MOST_SECONDS", 0.0)
+    monkeypatch.setattr("workers.commands.proof.MOST_RECORDED_SECONDS", longest, raising=False)
+    fixing = by_node(
+        tmp_path,
+        "export function mean(values) {\n  const sum = values.reduce((a, b) => a + b);\n"
+        "  return sum % 9.5 === 7.75 ? sum / values.length : Math.floor(sum / values.length);\n}\n",
+    )
+
+    fixing.run()
+
+    assert fixing.rules == rules
+
+
 def test_a_corrected_rule_of_a_run_with_node_is_not_held(tmp_path: Path) -> None:
     fixing = by_node(
         tmp_path,

@@ -467,6 +467,24 @@ CHANCE = {
 }
 CHANCE_IN_BRACES = {
     ("js", "if (Math.random() < 0.5) { f() }"): "const a = Math.random()",
+    ("js", "while (Math.random() < 0.5) f()"): "const a = b + Math.random() * b",
+    (
+        "ts",
+        "const a = Math.random() < 0.5 ? 1 : 2",
+    ): "const a = b.map(() => Math.random()).filter((c) => c < 0.5)",
+    (
+        "js",
+        "switch (Math.floor(Math.random() * 3)) { case 0: f() }",
+    ): "const a = rows[Math.floor(Math.random() * 3)]",
+    ("go", "func f() int { if left == 0 || rand.Intn(20) == 0 { return 6 }\nreturn 7 }"): (
+        "func f() int { if jitter > 0 { wait += rand.Intn(jitter) }\nreturn wait }"
+    ),
+    ("go", "func f() int { if n := rand.Float32(); n > 0.5 { return 6 }\nreturn 7 }"): (
+        "func f() { if isShown {\n}\nn := rand.Float32()\nfor i := 0; i < rand.Intn(9); i++ { g(n) } }"
+    ),
+    ("go", "func f() int { switch rand.Int63n(3) { case 0: return 6 }\nreturn 7 }"): (
+        "func f() { switch mode { case 0: order = rand.Perm(3)\ncase 1: order = rand.Int63n(3) } }"
+    ),
     ("js", "if (Date.now() < Date.UTC(2031, 0, 1)) f()"): "if (Date.now() < began + 1000) f()",
     (
         "ts",

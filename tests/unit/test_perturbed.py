@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
 from itertools import product
 from typing import Any
 
@@ -395,3 +397,17 @@ def test_some_variants_keep_most_words_of_the_vocabulary_and_change_all_others()
     assert any(
         len(keywords & {*words}) == 3 and not names & {*words} for words in variants if len(words) == 7
     )
+
+
+@pytest.mark.parametrize("text", ["22:00", "21:30", "2024-03-10T08:15:00"])
+def test_enough_variants_of_a_time_or_a_date_are_one_to_tell_whether_a_fix_is_for_it_alone(text: str) -> None:
+    form = "%H:%M" if len(text) == 5 else "%Y-%m-%dT%H:%M:%S"
+
+    for seed in range(10):
+        valid = {text}
+        for _, (made, _named), of in near([text, 7], {}, seed, TOLD):
+            with suppress(ValueError):
+                datetime.strptime(made[0], form)
+                valid |= {made[0]} if of else set()
+
+        assert len(valid) > LEAST["any"]

@@ -2,8 +2,8 @@
 calls of the product with perturbed values.
 
 pytest starts once more in a fresh workspace, for at most `MOST_TESTS` tests, after the canary of the first check, and
-again only if a test failed there. With other runners that list their tests, a quick check runs twice more. If the tests
-cannot be rerun, nothing is found.
+again only if a test failed there. With other runners that list their tests, a quick check runs twice more, and one that
+takes at most a minute once, if its calls are to be recorded. If the tests cannot be rerun, nothing is found.
 """
 
 import os
@@ -37,6 +37,8 @@ RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMB
 SHARE: Final = 0.25
 """The part of the check's duration that the rerun may take; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 3.0
+MOST_RECORDED_SECONDS: Final = 60.0
+"""The longest check that is rerun as a whole to record its calls."""
 MOST_BEHIND_SECONDS: Final = 10.0
 """For a rerun in the process of a canary, which ends after a minute."""
 _CASE: Final = re.compile(r'<testcase\b(?=[^>]*\bname="([^"]*)")[^>]*\btime="(\d+\.?\d*)"')
@@ -61,12 +63,12 @@ def proof(claim: Claim) -> Iterator[Finding]:
 
 
 def _rerun(claim: Claim, check: Check, ran: Ran, tests: list[str], decisions: Decisions) -> Iterator[Finding]:
-    """Rerun a whole quick check whose tests cannot be run singly: twice, in fresh workspaces, so that a test that
-    passes every second time fails once; without known tests, once."""
-    if ran.result.evidence.duration_seconds > MOST_SECONDS or not (tests or decisions):
-        return
+    """Rerun a whole check whose tests cannot be run singly: a quick one twice, in fresh workspaces, so that a test that
+    passes every second time fails once; another one, or one without known tests, once to record its calls."""
+    seconds = ran.result.evidence.duration_seconds
+    is_due = tests and seconds <= MOST_SECONDS
     failed: set[str] = set()
-    for number in (2, 3) if tests else (2,):
+    for number in (2, 3) if is_due else (2,) if decisions and seconds <= MOST_RECORDED_SECONDS else ():
         with claim.fresh_ground(str(number)) as ground:
             if ground.problem:
                 continue
@@ -107,8 +109,7 @@ def _rerun_tests(
     plain = plain_run(tests)
     flips = _write_flips(ground.workspace.directory, plain["args"], _failed_at(claim))
     varied = plain | {"name": "varied", "varied": True}
-    flip = plain | {"name": "flipped", "args": sorted(flips), "only": []}
-    runs = [varied, plain, flip]
+    runs = [varied, plain, plain | {"name": "flipped", "args": sorted(flips), "only": []}]
     found = rerun.played(runs, seconds)
     if not found and is_behind:
         found = played(recording.run, check, ground, runs, seconds, elsewhere=True)
@@ -124,11 +125,9 @@ def _rerun_tests(
     on_ground = played(claim.run, check, claim.ground, [plain], seconds) if has_failed else {}
     flaky, depends = told_apart(found, again, on_ground)
     for name in flaky:
-        text = f"{name} passed, and failed when it ran again on the same tree"
-        yield _finding("flaky", text, check, name)
-    git = claim.git
+        yield _finding("flaky", f"{name} passed, and failed when it ran again on the same tree", check, name)
     # A project that already read the variable may continue to.
-    is_read = depends and git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
+    is_read = depends and claim.git.found("grep", "-l", "-F", "-e", SHOWN, claim.trusted)
     for name in depends if not is_read else []:
         text = f"{name} fails in another order, with another hash seed or where no variable tells of a test"
         yield _finding("other-conditions", text, check, name)
@@ -151,8 +150,7 @@ def begun(claim: Claim) -> Iterator[None]:
     site = site_of(claim.work, claim.configuration, claim.cache)
     with claim.held, ThreadPoolExecutor(1, "fixloop-proof") as thread:
         if is_due and site.is_confined and may_load_ahead(claim.work):
-            arguments = (claim, claim.checks[0], Decisions(claim), failed)
-            claim.begun.append(thread.submit(_prepared, *arguments))
+            claim.begun.append(thread.submit(_prepared, claim, claim.checks[0], Decisions(claim), failed))
         yield
 
 
@@ -183,9 +181,7 @@ def told_apart(found: Outcomes, again: Outcomes, in_place: Outcomes) -> tuple[li
 
 
 def _finding(rule: str, text: str, check: Check, test: str, flip: Flip | None = None) -> Finding:
-    more: dict[str, Any] = (
-        {} if flip is None else {"line": flip.line, "old": flip.old[:1000], "new": flip.new[:1000]}
-    )
+    more: dict[str, Any] = {"line": flip.line, "old": flip.old[:1000], "new": flip.new[:1000]} if flip else {}
     return Finding(rule=rule, text=text, check=check.name, file=test.partition("::")[0], **more)
 
 

@@ -27,6 +27,8 @@ MANY = 3
 TURNS = 8
 LIMIT = 100
 DIGITS = ("0123456789",)
+LOW_DIGITS = ("012",)
+"""With these, most dates and times of day stay one; with any others, few do."""
 KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 DEEPEST = 12
 _WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
@@ -86,6 +88,8 @@ def near(
     turns = LEAVES if len(written) > 1 else 0
     of_literals = [{name: varied(found[name], chance) for name in written} for _ in range(turns)]
     rare = {name for name, leaf in every.items() if not isinstance(leaf, int) and not _WORD.fullmatch(name)}
+    timed = [name for name in texts if name in rare][:LEAVES]
+    changes += [{name: varied(texts[name], chance, LOW_DIGITS)} for name in timed for _ in range(TURNS)]
     for kind, made_so in (("any", changes), ("wide", wide), ("literal", of_literals)):
         for change in made_so:
             others = [name for name, value in change.items() if key(value) != name]
