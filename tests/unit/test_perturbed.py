@@ -399,9 +399,9 @@ def test_some_variants_keep_most_words_of_the_vocabulary_and_change_all_others()
     )
 
 
-@pytest.mark.parametrize("text", ["22:00", "21:30", "2024-03-10T08:15:00"])
+@pytest.mark.parametrize("text", ["22:00", "21:30", "2024-02-28", "2024-03-10T08:15:00"])
 def test_enough_variants_of_a_time_or_a_date_are_one_to_tell_whether_a_fix_is_for_it_alone(text: str) -> None:
-    form = "%H:%M" if len(text) == 5 else "%Y-%m-%dT%H:%M:%S"
+    form = {5: "%H:%M", 10: "%Y-%m-%d"}.get(len(text), "%Y-%m-%dT%H:%M:%S")
 
     for seed in range(10):
         valid = {text}

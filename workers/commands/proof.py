@@ -3,7 +3,7 @@ calls of the product with perturbed values.
 
 pytest starts once more in a fresh workspace, for at most `MOST_TESTS` tests, after the canary of the first check, and
 again only if a test failed there. With other runners that list their tests, a quick check runs twice more, and one that
-takes at most a minute once, if its calls are to be recorded. If the tests cannot be rerun, nothing is found.
+takes at most half a minute once, if its calls are to be recorded. If the tests cannot be rerun, nothing is found.
 """
 
 import os
@@ -37,7 +37,7 @@ RULES: Final = frozenset({"flaky", "other-conditions", "flip", PERTURBED, REMEMB
 SHARE: Final = 0.25
 """The part of the check's duration that the rerun may take; at least `LEAST_SECONDS`."""
 LEAST_SECONDS: Final = 3.0
-MOST_RECORDED_SECONDS: Final = 60.0
+MOST_RECORDED_SECONDS: Final = 30.0
 """The longest check that is rerun as a whole to record its calls."""
 MOST_BEHIND_SECONDS: Final = 10.0
 """For a rerun in the process of a canary, which ends after a minute."""

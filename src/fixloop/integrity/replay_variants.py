@@ -31,7 +31,7 @@ LOW_DIGITS = ("012",)
 """With these, most dates and times of day stay one; with any others, few do."""
 KINDS = (*DIGITS, "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 DEEPEST = 12
-_WORD = re.compile(r"(str|bytes) b?'[\w.-]{0,24}'")
+_WORD = re.compile(r"(str|bytes) b?'(?!\d{4}-\d\d-\d\d)[\w.-]{0,24}'")
 _LETTERS = re.compile(r"([^\W\d_]+)")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _NUMBER = re.compile(r"\d+")

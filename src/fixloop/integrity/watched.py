@@ -16,15 +16,16 @@ RULE: Final = "watched"
 
 _PYTHON: Final = {name: "|".join(shapes) for name, shapes in shipped()["watched"]["python"].items()}
 _STRINGS: Final = re.compile(_PYTHON["strings"], re.IGNORECASE)
-_IMPORTS, _VARIABLES, _NAMES = (re.compile(_PYTHON[name]) for name in ("imports", "variables", "names"))
+_IMPORTS, _VARIABLES, _NAMES, _PLACES = (
+    re.compile(_PYTHON[name]) for name in ("imports", "variables", "names", "places")
+)
 _FRAMES: Final = frozenset({"f_back", "tb_frame", "f_locals", "f_globals", "co_filename"})
 _CALLS: Final = frozenset({"exec", "eval", "compile", "__import__"})
 _ASKS_INSTALLED: Final = re.compile(r"importlib\.(?:util\.find_spec|find_loader)|pkgutil\.find_loader")
 _PATHS: Final = re.compile(r"sys\.path\.(?:insert|append|extend|remove|pop|clear)")
-_PLACES: Final = re.compile(
-    r"os\.(?:environ|getcwd|path\.(?:exists|isdir))|sys\.(?:argv|modules)|__(?:file|name)__|.*\.(?:cwd|co_filename|f_code\..*)"
+_TESTS: Final = re.compile(
+    r"(?:[\W_]*tests?[\W_]+)?conftest.*|[\W_]*tests?[\W_]*|__main__(?:\.py)?", re.IGNORECASE
 )
-_TESTS: Final = re.compile(r"[\W_]*tests?[\W_]*|conftest.*|__main__(?:\.py)?", re.IGNORECASE)
 _TEMPORARY: Final = frozenset({"tempfile.gettempdir", "tempfile.tempdir"})
 _PREFIX_TESTS: Final = (".startswith", ".is_relative_to")
 _EXITS: Final = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
