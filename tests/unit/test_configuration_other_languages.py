@@ -45,6 +45,11 @@ CMAKE = "enable_testing()\nadd_test(NAME adds COMMAND t)\n"
         ({"deno.jsonc": '{"tasks": {"lint": "x"}, "exports": {"test": "a"}}'}, "deno test", ("deno",)),
         ({"t/calc.t": ""}, "prove --lib --recurse t", ("prove",)),
         ({"t/calc.t": "", "Makefile": "test:\n\tprove t\n"}, "make test", ("make", "test")),
+        (
+            {"t/calc.t": "", "justfile": "test filter='':\n  prove t {{filter}}\n"},
+            "just test",
+            ("just", "test"),
+        ),
     ],
 )
 def test_the_files_of_a_project_say_how_its_tests_are_run(
@@ -164,6 +169,10 @@ def test_a_run_without_tests_never_passes(command: str, output: str) -> None:
             "# pass 9\nnpm error code ENOTFOUND\n"
             "npm error network request to https://registry.example.org/npm failed, reason: getaddrinfo ENOTFOUND\n"
             "npm error A complete log of this run can be found in: debug.log\n",
+        ),
+        (
+            "npm run test",
+            "# pass 9\n\nnpm error audit endpoint returned an error\nnpm error A complete log is in: debug.log\n",
         ),
         (
             "npm run test",

@@ -211,6 +211,21 @@ CASE = "import unittest\n"
             ["django-admin test --settings=tests.settings"],
         ),
         (
+            {
+                "tox.ini": "[testenv]\ncommands =\n  sqlite: coverage run -a runtests.py {posargs}\n"
+                "  pg: coverage run -a runtests.py --pg\n[testenv:lint]\ncommands = python test_lint.py\n"
+            },
+            ["python runtests.py"],
+        ),
+        (
+            {"justfile": "test +FLAGS='':\n    django-admin test --settings=a.settings {{FLAGS}}\n"},
+            ["django-admin test --settings=a.settings"],
+        ),
+        (
+            {".justfile": "set shell := ['sh']\nexport A\ntest *args:\n  ./runtests.py {{ args }}\n"},
+            ["python ./runtests.py"],
+        ),
+        (
             {"Makefile": "test:\n\tcd tests && coverage run --source=shop alltests.py -v\n"},
             ["env --chdir=tests python alltests.py -v"],
         ),
@@ -737,6 +752,25 @@ def test_a_script_that_is_called_like_a_test_is_not_run_while_pytest_collects(tm
 
     command = "python -m pytest --junitxml={junit} --ignore=test_service.py --ignore=tools/load_test.py"
     assert commands_of(configuration) == {"test-runner": {"pytest": command}}
+
+
+@pytest.mark.parametrize(
+    ("called", "declared"), [("", "pytest"), ("pytest --cov", ""), ("pytest x", "pytest")]
+)
+def test_where_pytest_finds_nothing_by_its_own_names_it_is_given_the_files_of_tests(
+    tmp_path: Path, called: str, declared: str
+) -> None:
+    files = {"shop/tests.py": "def test_a():\n    pass\n", "shop/cart/tests.py": "", "shop/test.py": SCRIPT}
+    others = {"requirements-tests.txt": f"{declared}\n", "Makefile": f"test:\n\t{called}\n"}
+    written(tmp_path, {**files, **others, "setup.py": "setup()\n"})
+    here = installed(tmp_path, modules=("pytest",))
+    executable(Path(here.interpreter.path), "#!/bin/sh\nexit 5\n")
+
+    configuration = loaded(tmp_path, here)
+
+    command = "python -m pytest --junitxml={junit} shop/tests.py"
+    assert commands_of(configuration) == {"test-runner": {"pytest": command}}
+    assert configuration.unverified == ()
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,20 @@ def test_a_partial_run_of_the_project_is_not_taken_for_all_of_it(
     assert commands_of(configuration)["test-runner"]["pytest"] == command
 
 
+@pytest.mark.parametrize("folder", ["", "src/"])
+@pytest.mark.parametrize("place", ["{envsitepackagesdir}", "{env_site_packages_dir}"])
+def test_what_tox_installs_is_tested_where_the_project_has_it(
+    tmp_path: Path, folder: str, place: str
+) -> None:
+    called = f"changedir = .tox\ncommands = pytest -vv --doctest-modules {place}/shop {{posargs}}\n"
+    tests = {f"{folder}shop/__init__.py": "", f"{folder}shop/test/test_cart.py": "def test_x(): pass\n"}
+
+    configuration = load_configuration(written(tmp_path, {**tests, "tox.ini": f"[testenv]\n{called}"}))
+
+    command = f"python -m pytest --junitxml={{junit}} --doctest-modules {folder}shop"
+    assert commands_of(configuration)["test-runner"]["pytest"] == command
+
+
 @pytest.mark.parametrize(
     ("called", "taken"),
     [

@@ -324,6 +324,11 @@ def test_the_reproducing_command_writes_no_report(argv: tuple[str, ...], left: s
             "pytest tests/t.py::TestA::test_b[x::y.z]",
         ),
         (
+            "pytest -q --doctest-modules --doctest-glob *.rst --doctest-glob=*.md shop",
+            Failure(name="shop/a.py::shop.a", file="shop/a.py"),
+            "pytest --doctest-modules --doctest-glob *.rst --doctest-glob=*.md shop/a.py::shop.a",
+        ),
+        (
             "pytest -q",
             Failure(name="tests/t.py::Mypy::check-it.test::testMypy", file="tests/t.py"),
             "pytest tests/t.py -k testMypy",

@@ -67,6 +67,27 @@ def test_a_failure_begins_with_its_message_not_with_the_test_s_source(tmp_path: 
     assert failure.error_type == "KeyError"
 
 
+@pytest.mark.parametrize(
+    ("message", "note"),
+    [
+        ("004 &gt;&gt;&gt; total(1)\nExpected:", "+3 more lines"),
+        ("004 &gt;&gt;&gt; total(1)\nExpected:\n    1\nGot:", "+1 more line"),
+        ("004 &gt;&gt;&gt; tot...", "truncated"),
+    ],
+)
+@pytest.mark.proves("B21")
+def test_a_message_that_pytest_cut_is_told_as_the_text_that_continues_it(
+    tmp_path: Path, message: str, note: str
+) -> None:
+    text = "004 &gt;&gt;&gt; total(1)\nExpected:\n    1\nGot:\n    2\n\na.py:4: DocTestFailure"
+    fault = f'<failure message="{message}\n[{note}; full report in element text]">{text}</failure>'
+    content = pytest_suite(f'<testcase classname="a" name="a">{fault}</testcase>'.replace("\n", "&#10;"))
+
+    (failure,) = read(tmp_path, "junit", content).failures
+
+    assert failure.message == text.replace("&gt;", ">")
+
+
 @pytest.mark.proves("B65", "B21")
 def test_the_three_failures_of_the_seed_have_their_names_places_and_kinds(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"test_validation_coordinator.py": ""})

@@ -167,18 +167,18 @@ def _few(paths: Collection[Path]) -> str:
 def _entry(project: PythonProject) -> tuple[list[Run], str]:
     """The calls of the project's own test entry, and its place: the first that is fully known, the Makefile's before
     others. Outside an entry for tests, as in CI, only calls of unittest count."""
-    entries = dict[str, list[ProjectCommand]]()
+    entries = dict[tuple[int, str], dict[Run, None]]()
     for command in sorted(project.commands, key=lambda one: "akefile: " not in one.why):
-        entries.setdefault(command.why, []).append(command)
-    found = []
-    for why, commands in entries.items():
+        why, run = command.why, _run(project, command)
         name = re.split(r"[\[.: ]", why.rstrip("]"))[-1]
-        is_entry = bool(_ENTRY.fullmatch(name)) and not why.startswith(".github")
-        called = filter(None, (_run(project, command) for command in commands))
-        runs = list(dict.fromkeys(run for run in called if is_entry or run.tool == "unittest"))
-        if runs:
-            found.append((not all(run.command for run in runs), not is_entry, runs, why))
-    return min(found, key=lambda one: one[:2], default=(False, False, [], ""))[2:]
+        # A condition of [testenv], such as `sqlite:`, has no section.
+        is_factor = why.startswith("tox.ini") and not project.declared.section("tox.ini", f"testenv:{name}")
+        rank = 0 if _ENTRY.fullmatch(name) and not why.startswith(".github") else 2 - is_factor
+        if run and (rank < 2 or run.tool == "unittest"):
+            entries.setdefault((rank, why), {})[run] = None
+    found = ((not all(run.command for run in runs), *key, [*runs]) for key, runs in entries.items())
+    _, _, place, calls = min(found, key=lambda one: one[:2], default=(False, 0, "", []))
+    return calls, place
 
 
 def _run(project: PythonProject, command: ProjectCommand) -> Run | None:

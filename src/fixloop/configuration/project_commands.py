@@ -24,13 +24,16 @@ _SUBSTITUTIONS: Final = (
     (re.compile(r"\{env_?bin_?dir\}/"), ""),
     (re.compile(r"\{env_?python\}"), "python"),
 )
+_INSTALLED: Final = re.compile(r"\{env_?site_?packages_?dir\}/")
 _ASSIGNMENT: Final = re.compile(r"^([A-Za-z_]\w*)[ \t]*[:?]?=[ \t]*(.*)$", re.MULTILINE)
 _VARIABLE: Final = re.compile(r"(?<!\$)\$[({](\w+)[)}]")
 _DEFAULT: Final = re.compile(r"\$?\$\{\w+:?-([^{}$`]*)\}")
 """In a shell, and in a Makefile, whose dollar signs are doubled."""
 NOT_OF_TESTS: Final = re.compile(r"PYTHON|COVERAGE|TOX|PIP_|UV_|VIRTUALENV|(?:PATH|HOME|TMPDIR|\w+FLAGS)=")
 """Variables that tell the interpreter or a tool where its files are; fixloop sets those that it needs."""
-_TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:\s+[\w./-]+)*\s*:(?!=)")
+TARGET: Final = re.compile(r"^([A-Za-z0-9][\w./-]*)(?:[ \t]+[\w./+*='\"-]+)*[ \t]*:(?!=)", re.MULTILINE)
+_RECIPE: Final = re.compile(r"^ +(.*?)(?: *\{\{ *\w+ *\}\})?$", re.MULTILINE)
+"""A line of a justfile, without the arguments that are passed on."""
 
 
 class ProjectCommand(NamedTuple):
@@ -57,25 +60,18 @@ def project_commands(declared: Declarations, pyproject: Mapping[str, Any]) -> tu
         for name, script in scripts.items():
             entry = (script.get("cmd") or script.get("shell")) if isinstance(script, dict) else script
             given = _given(table_in({"script": script}, "script", "env") | variables.get(place, {}))
-            for line in entry if isinstance(entry, list) else [entry]:
-                if isinstance(line, str):
-                    line = re.sub(r"\{args(?::([^{}]*))?\}", r"\1", line)
-                    commands += _split(line, f"pyproject.toml: tool.{place}.{name}", given)
+            for line in items_in(entry if isinstance(entry, list) else [entry], str):
+                line = re.sub(r"\{args(?::([^{}]*))?\}", r"\1", line)
+                commands += _split(line, f"pyproject.toml: tool.{place}.{name}", given)
     return (*commands, *makefile_and_ci_commands(directory))
 
 
 def makefile_of(directory: Path) -> tuple[str, str]:
-    """The name and text of the Makefile; empty if there is none."""
-    makefiles = ("Makefile", "makefile", "GNUmakefile")
-    makefile = next((name for name in makefiles if (directory / name).is_file()), "")
-    return makefile, text_of(directory / makefile).replace("\\\n", " ") if makefile else ""
-
-
-def test_targets(directory: Path) -> list[tuple[str, str]]:
-    """The Makefile's targets for tests, the usual one first, each with its place."""
-    file, text = makefile_of(directory)
-    found = {each[1] for each in map(_TARGET.match, text.splitlines()) if each}
-    return [(target, f"{file}: {target}") for target in ("test", "tests", "check") if target in found]
+    """The name and text of the Makefile, or of a justfile as a Makefile; empty if there is none."""
+    names = ("Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile")
+    name = next((each for each in names if (directory / each).is_file()), "")
+    text = text_of(directory / name).replace("\\\n", " ") if name else ""
+    return name, _RECIPE.sub(r"\t\1", text) if name.endswith("ustfile") else text
 
 
 def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
@@ -85,7 +81,7 @@ def makefile_and_ci_commands(directory: Path) -> tuple[ProjectCommand, ...]:
     variables = {key: value.strip() for key, value in _ASSIGNMENT.findall(text)}
     target = ""
     for line in text.splitlines():
-        if found := _TARGET.match(line):
+        if found := TARGET.match(line):
             target = found[1]
         elif line.startswith("\t") and target:
             for _ in range(3):
@@ -138,20 +134,21 @@ def _split(line: str, why: str, given: tuple[str, ...] = ()) -> Iterator[Project
 
 
 def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    sources = "src/" if (declared.directory / "src").is_dir() else ""
     for file in ("tox.ini", "setup.cfg"):
         sections = declared.ini.get(file, {})
-        usual = _tox_variables(sections.get("testenv", {}))
         for name, section in sections.items():
             if name == "testenv" or name.startswith("testenv:"):
-                own = _tox_variables(section).replace("{[testenv]setenv}", usual)
-                given = _given(dict(_ASSIGNMENT.findall(own or usual)))
+                both = (section, sections.get("testenv", {}))
+                own, usual = (_substituted(each.get("set_env", each.get("setenv", ""))) for each in both)
+                given = _given(dict(_ASSIGNMENT.findall(own.replace("{[testenv]setenv}", usual) or usual)))
                 keys = ("commands_pre", "commands", "commands_post")
                 text = "\n".join(section.get(key, "") for key in keys).replace("\\\n", " ")
-                # tox's own folders are outside the project.
-                folder = re.sub(r"^\{(?:toxinidir|tox_root)\}/?|^\{.*", "", section.get("changedir", ""))
+                # tox's own folders are outside the project, and what it installs there is the project's.
+                folder = re.sub(r"^\{tox(?:inidir|_root)\}/?|^[{.].*", "", section.get("changedir", ""))
                 for line in text.splitlines():
-                    factor = _FACTOR.match(line.strip())
-                    line = _FACTOR.sub("", line.strip())
+                    line = _INSTALLED.sub(sources, line.strip())
+                    factor, line = _FACTOR.match(line), _FACTOR.sub("", line)
                     # `lint: ruff check` of [testenv] is the command of [testenv:lint].
                     place = f"testenv:{factor[0].strip(': ')}" if factor and factor[0][0] != "!" else name
                     line = f"cd {folder} && {line}" if folder else line
@@ -170,11 +167,6 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
                     yield from _split(shlex.join(words), f"{file}{name}", given)
 
 
-def _tox_variables(section: Mapping[str, str]) -> str:
-    """One line for each variable that a section sets."""
-    return _substituted(section.get("set_env", section.get("setenv", "")))
-
-
 def _substituted(text: str) -> str:
     for pattern, replacement in _SUBSTITUTIONS:
         text = pattern.sub(replacement, text)
@@ -188,18 +180,14 @@ def _of_nox(path: Path) -> Iterator[ProjectCommand]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        why = f"{path.name}: session {function.name}"
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Attribute) and call.func.attr in {"run", "run_always"}:
-                words = [
-                    arg.value if isinstance(arg, ast.Constant) else None
-                    for arg in call.args
-                    if not (isinstance(arg, ast.Starred) and getattr(arg.value, "attr", "") == "posargs")
-                ]
+                values = [getattr(arg, "value", None) for arg in call.args]
+                words = [value for value in values if getattr(value, "attr", "") != "posargs"]
                 env = next((each.value for each in call.keywords if each.arg == "env"), None)
                 pairs = zip(env.keys, env.values, strict=True) if isinstance(env, ast.Dict) else ()
                 # A computed value is as uncertain as one that only a shell could tell.
                 named = {getattr(key, "value", ""): getattr(value, "value", "$") for key, value in pairs}
                 if words and all(isinstance(word, str) for word in words):
-                    yield ProjectCommand(
-                        (*_given(named), *map(str, words)), f"{path.name}: session {function.name}"
-                    )
+                    yield ProjectCommand((*_given(named), *map(str, words)), why)

@@ -91,7 +91,7 @@ CHECKING: Final = frozenset({"--check", "--check-only", "-c", "--diff", "-d"})
 
 def proposals(project: PythonProject, *, gated: bool = False) -> Iterator[Proposal]:
     """In the order of the phases; of proposals with one name, the first whose needs are met is used."""
-    tests = tests_of(project.declared, project.pytest, project.installed)
+    tests = tests_of(project)
     own = tuple(own_tests.proposals(project, tests))
     yield from own
     if tests is not None and not own:
@@ -169,7 +169,7 @@ def _pytest(project: PythonProject, tests: Tests, gated: bool, inside: Collectio
     is_part = is_lost or (own and not set(project.pytest.testpaths).issubset(own.paths))
     scope = own if own and (own.paths or own.options) and not is_part else Scope((), (), tests.why)
     ignored = (*inside, *(() if scope.paths or project.pytest.is_set else scripts_of(project.directory)))
-    words = (*scope.options, *scope.paths, *(f"--ignore={path}" for path in ignored))
+    words = (*scope.options, *(scope.paths or tests.files), *(f"--ignore={path}" for path in ignored))
     if gated or coverage.fail_under or coverage.is_measured:
         command = (*_command(project), *measuring(project), *words)
         needs = (project.module("pytest"), project.module("pytest_cov", "pytest-cov"))

@@ -22,7 +22,7 @@ from fixloop.configuration.declarations import (
 from fixloop.configuration.installed import Installed
 from fixloop.configuration.model import Need
 from fixloop.configuration.pre_commit import Hook, hooks_of
-from fixloop.configuration.project_commands import ProjectCommand, project_commands
+from fixloop.configuration.project_commands import ProjectCommand, arguments_of, project_commands
 
 _TOMLS: Final = (".pytest.toml", "pytest.toml")
 _IMPORTED: Final = re.compile(r"^(?:from|import)\s+(\w+)", re.MULTILINE)
@@ -30,9 +30,10 @@ _PACKAGE: Final = re.compile(r"^\[(?:project|tool\.poetry|metadata)\]|\bsetup\("
 _IMPORT: Final = re.compile(
     r"^\s*(?:import|from)\s+(?:[\w. ]+,|twisted\.trial(?:\.| import ))*? *(pytest|unittest)\b", re.MULTILINE
 )
+_FUNCTION: Final = re.compile(rf"(?m)^\s*(?:async )?def test|{_IMPORT.pattern}")
 _TEST: Final = re.compile(
-    r"(?m)^class |^\s*(?:async )?def test|^\s*(?:from .*)?import .*\b[Tt]est|^\s*[Tt]est\w*\s*(?:[,:=)]|$)"
-    rf"|\bimport \*|\b(?:exec|globals|locals|setattr|vars)\(|{_IMPORT.pattern}"
+    rf"{_FUNCTION.pattern}|^class |^\s*(?:from .*)?import .*\b[Tt]est|^\s*[Tt]est\w*\s*(?:[,:=)]|$)"
+    r"|\bimport \*|\b(?:exec|globals|locals|setattr|vars)\("
 )
 
 
@@ -54,6 +55,8 @@ class Tests(NamedTuple):
     """`pytest` or `unittest`."""
     why: str
     """Empty if there are test files, and nothing says how to run them."""
+    files: tuple[str, ...] = ()
+    """Those with names that pytest would not look for."""
 
 
 def pytest_settings(declared: Declarations) -> PytestSettings:
@@ -68,35 +71,13 @@ def pytest_settings(declared: Declarations) -> PytestSettings:
         **{name: table_in(toml_of(declared.directory / name), "pytest") for name in _TOMLS},
     }
     settings: dict[str, str] = {}
-    place = ""
-    for name, table in tables.items():
+    for table in tables.values():
         for key, value in table.items():
             settings[key] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
-        place = name if "testpaths" in table else place
+    place = "".join([name for name, table in tables.items() if "testpaths" in table][-1:])
     paths, files = (tuple(settings.get(key, "").split()) for key in ("testpaths", "python_files"))
     addopts, pythonpath = (settings.get(key, "") for key in ("addopts", "pythonpath"))
     return PytestSettings(paths, files, addopts, pythonpath, place, bool(settings))
-
-
-def tests_of(declared: Declarations, settings: PytestSettings, installed: Installed | None) -> Tests | None:
-    """The project's tests; None if none are known."""
-    directory = declared.directory
-    patterns = settings.patterns or layout.TEST_FILES
-    below = layout.files_below(directory)
-    scripts = [] if settings.is_set else [directory / each for each in scripts_of(directory)]
-    files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
-    said = _said_by_names(directory, settings, files)
-    place = declared.place(SIGNS["pytest"])
-    has_pytest = installed is not None and installed.has_module("pytest")
-    if installed is not None and not place and not (has_pytest and (said or files)):
-        found = list(layout.unittest_files(directory))
-        if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
-            return Tests("unittest", said or _said_by_names(directory, settings, found))
-    if installed is None or not has_pytest:
-        return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
-    if not said and (files or place) and layout.has_python(directory):
-        said = "pytest --collect-only" if installed.collects() is not False else ""
-    return Tests("pytest", said) if said else None
 
 
 def _said_by_names(directory: Path, settings: PytestSettings, files: list[Path]) -> str:
@@ -155,6 +136,33 @@ def python_project(
     declared = declarations_of(directory, pyproject)
     settings, commands = pytest_settings(declared), project_commands(declared, pyproject)
     return PythonProject(declared, settings, commands, hooks_of(directory), installed)
+
+
+def tests_of(project: PythonProject) -> Tests | None:
+    """The project's tests; None if none are known."""
+    directory, settings, installed = project.directory, project.pytest, project.installed
+    patterns = settings.patterns or layout.TEST_FILES
+    below = layout.files_below(directory)
+    scripts = [] if settings.is_set else [directory / each for each in scripts_of(directory)]
+    files = [path for path in below if path not in scripts and any(map(path.match, patterns))]
+    said = _said_by_names(directory, settings, files)
+    place = project.declared.place(SIGNS["pytest"])
+    has_pytest = installed is not None and installed.has_module("pytest")
+    if installed is not None and not place and not (has_pytest and (said or files)):
+        found = list(layout.unittest_files(directory))
+        if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
+            return Tests("unittest", said or _said_by_names(directory, settings, found))
+    calls = (each.why for each in project.commands if arguments_of("pytest", each) is not None)
+    place = place or next(calls, "")
+    if installed is None or not has_pytest:
+        return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
+    if not said and (files or place) and layout.has_python(directory):
+        if installed.collects() is False:
+            found = [path for path in layout.unittest_files(directory) if _FUNCTION.search(text_of(path))]
+            others = tuple(str(path.relative_to(directory)) for path in found if path not in files)
+            return Tests("pytest", others[0], others) if others else None
+        said = "pytest --collect-only"
+    return Tests("pytest", said) if said else None
 
 
 def scripts_of(directory: Path) -> list[str]:

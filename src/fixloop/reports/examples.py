@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from fixloop.protocol.checks import CheckResult
 from fixloop.protocol.failures import Failure, FailureRef, groups
+from fixloop.protocol.launchers import word_set
 from fixloop.protocol.limits import FULL_FAILURES, bound, in_full
 from fixloop.reports.cargotest import BUILD
 from fixloop.reports.document import bytes_if_any
@@ -159,19 +160,17 @@ def with_examples(
     return result.model_copy(update={"failures": bound(told, examples), "whole": tuple(map(in_full, told))})
 
 
-def with_subtests(failures: Iterable[Failure], output: str) -> list[Failure]:
+def with_subtests(failures: Iterable[Failure], output: str) -> Iterator[Failure]:
     """A test runner's failures; tests with failing subtests list the subtests' names."""
     found: dict[str, list[str]] = {}
     for match in _SUBTEST.finditer(output):
         found.setdefault(match["test"], []).append((match["after"] or match["before"]).strip())
-    told = []
     for failure in failures:
         if names := [name for name in found.get(failure.name, ()) if name]:
             more = f" and {len(names) - _MOST_SUBTESTS} more" if len(names) > _MOST_SUBTESTS else ""
             listed = f"{failure.message}\nfailing subtests: {', '.join(names[:_MOST_SUBTESTS])}{more}"
             failure = failure.model_copy(update={"message": listed})
-        told.append(failure)
-    return told
+        yield failure
 
 
 def of_files(failures: Iterable[Failure], output: str, workspace: Path) -> Iterator[Failure]:
@@ -201,11 +200,9 @@ _REPORT: Final = re.compile(r"(?:output=)?\{(?:junit|sarif|coverage|eslint|jest)
 _FOR_REPORTS: Final = re.compile(
     r"junit_\w+=.*|--(?:test-)?reporter(?:-destination)?=.*|--cov-fail-under=0|--?json"
 )
-_RUNNERS: Final = frozenset(
-    ("pytest", "unittest", "ruff", "mypy", "bandit", "eslint", "vitest", "jest", "mocha", "go", "cargo")
-)
-_SETTINGS: Final = frozenset({"-o", "-c", "-p"})
-"""pytest's options with settings, without which a test may not be found."""
+_RUNNERS: Final = word_set("pytest unittest ruff mypy bandit eslint vitest jest mocha go cargo")
+_SETTINGS: Final = re.compile(r"^(?:-[ocp]|--doctest-glob)\0|\0(?:-[ocp]$|--doctest-)")
+"""pytest's options with settings, and their values, without which a test may not be found."""
 _OPTION: Final = re.compile(r"--?\w")
 _FIXTURE: Final = re.compile(r"\.(?:setUp|tearDown)(?:Class|Module)$")
 # A package may also have dots; a test begins with one of Go's four words.
@@ -245,7 +242,7 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             is_id = all(part.isidentifier() for part in failure.name.partition("[")[0].split("::")[1:-1])
             by_name = (file, "-k", last) if last.isidentifier() else (file,)
             pairs = zip(("", *rest), rest, strict=False)
-            settings = (word for before, word in pairs if not _SETTINGS.isdisjoint((before, word)))
+            settings = (word for before, word in pairs if _SETTINGS.search(f"{before}\0{word}"))
             return (*runner, *settings, *without_coverage, *((failure.name,) if is_id else by_name))
         case "unittest", _ if "." in failure.name and " " not in failure.name and not is_doctest:
             # Its id begins at the folder it was collected from, perhaps another one.

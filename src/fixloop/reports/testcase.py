@@ -26,6 +26,8 @@ _BANNER: Final = re.compile(r"^-{3,} ?Captured (?:Log|Out|Err) ?-{3,}$\n?", re.M
 
 # pytest's message for every file that it could not import.
 _NOT_COLLECTED: Final = "collection failure"
+# What ends a message that pytest cut, as the text has all of it.
+_CUT: Final = re.compile(r"(?:\.\.\.)?\n\[(?:\+\d+ more lines?|truncated); full report in element text\]\Z")
 # Node's test runner wraps each error in one of its own, which repeats it, and writes its message without line breaks.
 _CAUSE: Final = re.compile(r"\[?Error \[ERR_TEST_FAILURE\]: .*?\n  cause: (.*)\n\}\Z", re.DOTALL)
 
@@ -91,15 +93,13 @@ def _failure(name: str, file: str, faults: list[_Fault]) -> Failure:
     for fault in faults:
         # The message and the text after it, without repeating the message if the text begins with it (B21). Lists show
         # the first line of a failure: pytest's text begins with the test's own source instead.
-        message, text = plain(fault.message).strip(), plain(fault.text).strip("\n").rstrip()
+        message, text = _CUT.sub("", plain(fault.message).strip()), plain(fault.text).strip("\n").rstrip()
         if message == _NOT_COLLECTED:
             message = raised_in(text) or message
         if wrapped := _CAUSE.match(text):
             message, text = "", wrapped[1].replace("\n  ", "\n")
-        parts = (
-            (text,) if text.lstrip().removeprefix(f"{fault.type}: ").startswith(message) else (message, text)
-        )
-        texts.append("\n".join(filter(None, parts)) or fault.tag)
+        is_in_text = text.lstrip().removeprefix(f"{fault.type}: ").startswith(message)
+        texts.append("\n".join(filter(None, ("" if is_in_text else message, text))) or fault.tag)
     first = faults[0]
     kind = error_type(first.type, plain(first.message), plain(first.text), first.tag)
     return failure_of(name, kind, "\n\n".join(texts), file)
