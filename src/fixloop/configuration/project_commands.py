@@ -157,13 +157,11 @@ def _of_tox(declared: Declarations, pyproject: Mapping[str, Any]) -> Iterator[Pr
         (toml_of(declared.directory / "tox.toml"), "tox.toml: "),
         (table_in(pyproject, "tool", "tox"), "pyproject.toml: tool.tox."),
     ):
-        for name, env in {
-            "env_run_base": settings.get("env_run_base"),
-            **{f"env.{key}": env for key, env in table_in(settings, "env").items()},
-        }.items():
-            for words in items_in(table_in({"env": env}, "env").get("commands"), list):
+        for name in ("env_run_base", *(f"env.{key}" for key in table_in(settings, "env"))):
+            env = table_in(settings, *name.split(".", 1))
+            given = _given(table_in(env, "set_env"))
+            for words in items_in(env.get("commands"), list):
                 if all(isinstance(word, str) for word in words):
-                    given = _given(table_in({"env": env}, "env", "set_env"))
                     yield from _split(shlex.join(words), f"{file}{name}", given)
 
 

@@ -61,7 +61,7 @@ def scopes_of(grammar: Grammar, commands: Iterable[ProjectCommand], directory: P
 
 def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory: Path) -> Scope | None:
     """The scope of all `commands` that run the tool, if they agree; one that is not fully understood must name the same
-    paths. Otherwise a part of what the project runs would be taken for all of it."""
+    paths, and any a part of them. Otherwise a part of what the project runs would be taken for all of it."""
     known, paths = dict[tuple[tuple[str, ...], tuple[str, ...]], Scope](), set[frozenset[str]]()
     for command in commands:
         arguments = arguments_of(grammar.tool, command)
@@ -70,7 +70,14 @@ def common_scope(grammar: Grammar, commands: Iterable[ProjectCommand], directory
             named = (word for word in arguments if not word.startswith("-") and _is_path(word, directory))
             paths.add(frozenset(scope.paths if scope else (str(PurePosixPath(word)) for word in named)))
             known |= {(scope.options, scope.paths): scope} if scope else {}
-    return next(iter(known.values())) if len(known) == len(paths) == 1 else None
+    whole = {each for each in paths if not any(_is_part(each, other) for other in paths - {each})}
+    found = [scope for scope in known.values() if frozenset(scope.paths) in whole]
+    return found[0] if len(found) == len(whole) == 1 else None
+
+
+def _is_part(paths: frozenset[str], whole: frozenset[str]) -> bool:
+    """Whether all of `paths` lie in `whole`; no path is everything."""
+    return bool(paths) and all(any(map(PurePosixPath(path).is_relative_to, whole or {""})) for path in paths)
 
 
 def scope_of(grammar: Grammar, arguments: tuple[str, ...], directory: Path, why: str) -> Scope | None:

@@ -250,10 +250,8 @@ def narrower(argv: Sequence[str], failure: Failure) -> tuple[str, ...]:
             is_here = f"{id_}.".startswith(f"{file.removesuffix('.py').replace('/', '.')}.")
             of_fixture = ".*" if id_ != failure.name else ""
             return (*runner, id_) if is_here else (*runner, *rest, "-k", f"*{id_}{of_fixture}")
-        case "ruff", ("check", *_) if file:
-            return (*runner, "check", "--select", failure.name, file)
-        case "ruff", ("format", *_) if file:
-            return (*runner, "format", "--diff", file)
+        case "ruff", (("check" | "format") as kind, *_) if file:
+            return (*runner, kind, *(("--select", failure.name) if kind == "check" else ("--diff",)), file)
         case (("mypy" | "bandit" | "eslint"), _) if file:
             return (*runner, *takewhile(re.compile(r"-(?![pm]$)").match, rest), file)
         case (("vitest" | "jest"), _) if file:
