@@ -29,9 +29,8 @@ def proposals(directory: Path, *, is_alone: bool = True) -> Iterator[Proposal]:
     if targets:
         maker = "just" if file.endswith("ustfile") else "make"
         need, why = Need("program", maker, f"install {maker}"), f"{file}: {targets[0]}"
-        yield proposal(
-            "test-runner", f"{maker} {targets[0]}", (maker, targets[0]), why, need, runs_tests=True
-        )
+        call = (maker, targets[0])
+        yield proposal("test-runner", " ".join(call), call, why, need, runs_tests=True)
         return
     for known in (each for each in _TESTS if is_alone or "alone" not in each):
         first, *others = ([*directory.glob(pattern)] for pattern in known["files"])
