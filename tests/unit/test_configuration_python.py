@@ -236,6 +236,7 @@ def test_a_gate_over_combined_runs_does_not_apply_to_a_single_one(tmp_path: Path
         ("pytest tests\n    pytest --benchmark-only README.rst", " tests"),
         ("coverage run -p --source shop -m pytest tests", " tests"),
         ("pytest tests", " tests"),
+        ("pytest --basetemp={envtmpdir} -p a {posargs:tests}", " -p a tests"),
         ("pytest -p a tests\n    pytest tests/unit/ --codspeed", " -p a tests"),
         ("pytest -p a\n    pytest -p b tests/unit", " -p a"),
         ("pytest -p a tests\n    pytest --codspeed", ""),

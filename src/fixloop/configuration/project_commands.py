@@ -22,6 +22,7 @@ _SUBSTITUTIONS: Final = (
     (re.compile(r"\{posargs(?::([^{}]*))?\}|\[\]|\{env:\w+:([^{}]*)\}"), r"\1\2"),
     (re.compile(r"\{(?:toxinidir|tox_root)\}/?"), "./"),
     (re.compile(r"\{env_?bin_?dir\}/"), ""),
+    (re.compile(r"--basetemp[= ]\{env_?tmp_?dir\}"), ""),
     (re.compile(r"\{env_?python\}"), "python"),
 )
 _INSTALLED: Final = re.compile(r"\{env_?site_?packages_?dir\}/")

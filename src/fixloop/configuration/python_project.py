@@ -152,8 +152,7 @@ def tests_of(project: PythonProject) -> Tests | None:
         found = list(layout.unittest_files(directory))
         if {name for path in found for name in _IMPORT.findall(text_of(path))} == {"unittest"}:
             return Tests("unittest", said or _said_by_names(directory, settings, found))
-    calls = (each.why for each in project.commands if arguments_of("pytest", each) is not None)
-    place = place or next(calls, "")
+    place = place or next((it.why for it in project.commands if arguments_of("pytest", it) is not None), "")
     if installed is None or not has_pytest:
         return Tests("pytest", said or place) if said or (place and layout.has_python(directory)) else None
     if not said and (files or place) and layout.has_python(directory):
