@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Exit, Option
 
 from fixloop.commands import run_options as options
@@ -285,7 +284,7 @@ def hand_in_many(file: Path, usual: Feature, directory: Path) -> None:
             print_lines(each.workflow)
     note(f"{made} submitted, {joined} already submitted, {refused} refused")
     if refused:
-        raise typer.Exit(ExitCode.USAGE)
+        raise Exit(ExitCode.USAGE)
 
 
 def _features(lines: Iterable[bytes], usual: Feature) -> Iterator[Feature | UsageError]:
